@@ -30,7 +30,7 @@ const METRICS: [&str; 9] = [
 ];
 
 /// Fields of a node in the answer of `svc node list --json`, in the order of their names.
-const NODE_FIELDS: [&str; 11] = [
+const NODE_FIELDS: [&str; 12] = [
     "beat_age_ms",
     "control",
     "databases",
@@ -41,6 +41,7 @@ const NODE_FIELDS: [&str; 11] = [
     "peer_url",
     "run",
     "schema",
+    "serves",
     "version",
 ];
 
@@ -367,12 +368,8 @@ async fn check_refused(cluster: &Cluster, data: &Path, commands: [&[&str]; 2]) {
 
 /// The nodes that are listed, each with whether it lives.
 async fn list(cluster: &Cluster, at: &ClusterNode) -> Vec<(String, bool)> {
-    let listed = cluster.run(&at.data, &["node", "list", "--json"]).await;
-    let listed = listed.json();
-    let fields = listed.as_object().unwrap();
-    assert!(fields.keys().eq(["nodes"]), "{listed}");
-    let nodes = listed["nodes"].as_array().unwrap();
-    for node in nodes {
+    let nodes = cluster.nodes(at).await;
+    for node in &nodes {
         let mut fields: Vec<_> = node.as_object().unwrap().keys().collect();
         fields.sort_unstable();
         assert_eq!(fields, NODE_FIELDS);
@@ -402,6 +399,25 @@ async fn each_node_is_listed_once_whatever_its_runs_were() {
     let both = [name("n1", true), name("n2", true)];
     assert_eq!(list(&cluster, &owner).await, both);
     assert_eq!(list(&cluster, &second).await, both);
+    let text = cluster.run(&second.data, &["node", "list"]).await.stdout;
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].contains("control") && lines[0].contains("last beat"));
+    assert!(lines[1].contains("standby"), "{text}");
+    let remove = async |at: &ClusterNode, name| {
+        cluster
+            .run(&at.data, &["node", "remove", name, "--json"])
+            .await
+    };
+    for (at, name, says) in [
+        (&owner, "n1", "this is n1 itself"),
+        (&owner, "n2", "n2 runs"),
+        (&second, "n1", "n1 runs"),
+        (&second, "n3", "no node is named"),
+    ] {
+        let refused = remove(at, name).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
     second.lose().await;
     wait_until("a node that is dead", async || {
         let listed = list(&cluster, &owner).await;
@@ -410,8 +426,14 @@ async fn each_node_is_listed_once_whatever_its_runs_were() {
     .await;
     let text = cluster.run(&owner.data, &["node", "list"]).await.stdout;
     let lines: Vec<_> = text.lines().collect();
-    assert!(lines[0].contains("control") && lines[0].contains("last beat"));
     assert!(lines[1].contains("dead") && !lines[1].contains("last beat"));
+    // One that was killed just now is waited for.
+    cluster.start("n3", true).await.lose().await;
+    for gone in ["n2", "n3"] {
+        let removed = remove(&owner, gone).await.json();
+        assert_eq!(removed["removed"], gone);
+    }
+    assert_eq!(list(&cluster, &owner).await, [name("n1", true)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

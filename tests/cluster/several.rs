@@ -1,7 +1,7 @@
 //! Two nodes that serve one installation: whichever is asked, the answer is the same.
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use svc_tests::cluster::{Cluster, ClusterNode, Writers};
 use svc_tests::{ReadAnswer, Socket, SocketEvent, wait_until};
 
@@ -127,13 +127,32 @@ async fn close_code(mut socket: Socket) -> Option<u16> {
     }
 }
 
-/// Number of databases that a node has.
-async fn databases(cluster: &Cluster, at: &ClusterNode, name: &str) -> u64 {
-    let list = ["node", "list", "--json"];
-    let listed = cluster.run(&at.data, &list).await.json();
-    let mut nodes = listed["nodes"].as_array().unwrap().iter();
-    let node = nodes.find(|node| node["name"] == name).unwrap();
-    node["databases"].as_u64().unwrap()
+/// The node of this name, as another one lists it.
+async fn listed(cluster: &Cluster, at: &ClusterNode, name: &str) -> Value {
+    let mut nodes = cluster.nodes(at).await.into_iter();
+    nodes.find(|node| node["name"] == name).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_leaves_control_to_a_node_that_serves() {
+    let (cluster, owner, follower) = start_two().await;
+    let standby = cluster.start("n3", true).await;
+    wait_until("a node that is listed as one that serves", async || {
+        let node = listed(&cluster, &standby, "n2").await;
+        (node["serves"] == true).then_some(())
+    })
+    .await;
+    owner.lose().await;
+    wait_until("a follower that has control", async || {
+        let node = listed(&cluster, &standby, "n2").await;
+        (node["control"] == true).then_some(())
+    })
+    .await;
+    let node = listed(&cluster, &follower, "n3").await;
+    assert_eq!(node["serves"], false, "{node}");
+    // Nobody else is left.
+    follower.lose().await;
+    standby.wait_until_ready().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,7 +164,7 @@ async fn a_database_moves_to_control_when_that_writes_it_and_its_sockets_come_al
     follower.wait_until_ready().await;
     // Nobody has it: who needs it first takes it.
     follower.add((1, 1)).await.expect(200);
-    assert_eq!(databases(&cluster, &owner, "n3").await, 1);
+    assert_eq!(listed(&cluster, &owner, "n3").await["databases"], 1);
     owner.add((1, 2)).await.expect(200);
     // Its owner is asked there, too, and what that changes in control is done where control is.
     for node in [&follower, &owner] {
@@ -164,7 +183,7 @@ async fn a_database_moves_to_control_when_that_writes_it_and_its_sockets_come_al
     for socket in sockets {
         assert_eq!(close_code(socket).await, Some(1012));
     }
-    assert_eq!(databases(&cluster, &owner, "n3").await, 0);
+    assert_eq!(listed(&cluster, &owner, "n3").await["databases"], 0);
     follower.add((1, 3)).await.expect(200);
     assert_eq!(cluster.entries(&owner).await.len(), 3);
     let address = follower.process.address();

@@ -44,14 +44,17 @@ async fn a_standby_answers_probes_and_operators() {
     let listed = cluster.run(&standby.data, &["namespace", "list"]).await;
     assert!(listed.success, "{listed:?}");
 
-    for data in [&owner.data, &standby.data] {
-        let listed = cluster.run(data, &["node", "list", "--json"]).await.json();
-        let nodes = listed["nodes"].as_array().unwrap();
+    for at in [&owner, &standby] {
+        let nodes = cluster.nodes(at).await;
         let live = nodes.iter().filter(|node| node["live"] == true);
         let shown: Vec<_> = live
-            .map(|node| (node["name"].as_str().unwrap(), node["control"] == true))
+            .map(|node| {
+                let is = |what: &str| node[what] == true;
+                (node["name"].as_str().unwrap(), is("control"), is("serves"))
+            })
             .collect();
-        assert_eq!(shown, [("n1", true), ("n2", false)], "{listed}");
+        let expected = [("n1", true, true), ("n2", false, false)];
+        assert_eq!(shown, expected, "{nodes:?}");
     }
 }
 

@@ -237,6 +237,15 @@ impl Cluster {
         self.binary.run(data, arguments).await
     }
 
+    /// Returns the nodes that are listed at one of them.
+    pub async fn nodes(&self, at: &ClusterNode) -> Vec<Value> {
+        let list = ["node", "list", "--json"];
+        let mut listed = self.run(&at.data, &list).await.json();
+        let fields = listed.as_object().unwrap();
+        assert!(fields.keys().eq(["nodes"]), "{listed}");
+        serde_json::from_value(listed["nodes"].take()).unwrap()
+    }
+
     /// Restores the installation onto one machine, with the ledger or from the bucket alone. Returns the new data directory, and the answer
     /// of the command.
     pub async fn restore(&self, with_ledger: bool) -> (PathBuf, Value) {

@@ -12,6 +12,16 @@ use svc_tests::{TestServer, wait_until};
 use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::visitors::guest_book::GuestBook;
 
+/// A machine that does no errand.
+#[derive(Debug)]
+struct FailingMachine(fn() -> Error);
+
+impl ErrandSender for FailingMachine {
+    fn send(&self, _: String) -> BoxFuture<'_, Result<String, Error>> {
+        Box::pin(async move { Err((self.0)()) })
+    }
+}
+
 /// Another machine, which does the errands of a server in the rows that both read.
 #[derive(Debug)]
 struct OtherMachine {
@@ -96,4 +106,38 @@ async fn a_visitor_is_seen_where_visitors_are_written() {
         (last.unwrap() == now).then_some(())
     };
     wait_until("the visit to be written", seen).await;
+}
+
+#[tokio::test]
+async fn a_write_whose_errand_fails_is_answered_as_on_one_machine() {
+    let fixture = ProjectFixture::new(GUESTS).await;
+    let insert = "INSERT INTO guests (name, email) VALUES ('Ada', 'ada@example.com')";
+    let answers: [(fn() -> Error, u16, &str, Option<&str>); 5] = [
+        // No machine has control, or the one that has it went away.
+        (|| Error::Elsewhere, 503, "capacity_reached", Some("1")),
+        (|| Error::Unanswered, 503, "capacity_reached", Some("1")),
+        (
+            || Error::from_errand_failure(&Error::Closed.to_errand_failure()),
+            503,
+            "capacity_reached",
+            Some("1"),
+        ),
+        (
+            || Error::from_errand_failure(&Error::Full.to_errand_failure()),
+            503,
+            "capacity_reached",
+            Some("60"),
+        ),
+        (|| Error::from_errand_failure("?"), 500, "internal", None),
+    ];
+    let control = &fixture.server.server().app().control;
+    for (error, status, code, wait) in answers {
+        control.set_errand_sender(Some(Arc::new(FailingMachine(error))));
+        let refused = fixture.query(insert, &json!({})).await;
+        refused.problem(status, code);
+        assert_eq!(refused.header("retry-after"), wait, "{status}");
+    }
+    // Nothing was written.
+    control.set_errand_sender(None);
+    fixture.query(insert, &json!({})).await.expect(200);
 }

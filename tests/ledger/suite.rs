@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use svc_base::positions::{Checksum, CommitPosition};
 use svc_ledger::{
-    BeatCount, ClaimOutcome, DatabaseName, FoundEntry, KeptBases, Ledger, LedgerError, NodeState,
-    Place, RunId,
+    BeatCount, ClaimOutcome, DatabaseName, FoundEntry, KeptBases, Ledger, LedgerError, Node,
+    NodeState, Place, RunId,
 };
 use tokio::task::JoinSet;
 
@@ -22,6 +22,8 @@ const KEYS: u64 = 100;
 pub(crate) async fn everything<L: Ledger>(clients: &[Arc<L>]) {
     let ledger = clients[0].as_ref();
     runs_live_until_they_are_buried(ledger).await;
+    a_run_says_that_it_serves(ledger).await;
+    a_node_is_removed_once_its_runs_are_dead(ledger).await;
     the_dead_are_refused_everything(ledger).await;
     commits_continue_the_last_one(ledger).await;
     an_append_is_whole_or_nothing(ledger).await;
@@ -44,7 +46,7 @@ async fn runs_live_until_they_are_buried(ledger: &impl Ledger) {
     ledger.join(&node(one)).await.unwrap();
     let seen = state(ledger, one, two).await.unwrap();
     assert_eq!(seen.node, node(two));
-    assert!(seen.live && !seen.leaving);
+    assert!(seen.live && !seen.leaving && !seen.serves && !seen.removed);
     // Its own row has this very beat.
     let own = state(ledger, one, one).await.unwrap();
     let next = state(ledger, one, one).await.unwrap();
@@ -77,6 +79,56 @@ async fn runs_live_until_they_are_buried(ledger: &impl Ledger) {
     assert_eq!(counted, BeatCount(own.0 + 2));
     assert!(ledger.bury(one, one, Some(counted)).await.unwrap());
     assert_eq!(ledger.beat(one).await, Err(LedgerError::Fenced));
+}
+
+async fn a_run_says_that_it_serves(ledger: &impl Ledger) {
+    let (one, two) = (joined(ledger).await, joined(ledger).await);
+    for _ in 0..2 {
+        ledger.note_serving(two).await.unwrap();
+        assert!(state(ledger, one, two).await.unwrap().serves);
+    }
+    assert!(!state(ledger, one, one).await.unwrap().serves);
+    // A join that comes late does not take it back.
+    ledger.join(&node(two)).await.unwrap();
+    assert!(state(ledger, one, two).await.unwrap().serves);
+    assert!(ledger.bury(one, two, None).await.unwrap());
+    let refused = ledger.note_serving(two).await;
+    assert_eq!(refused, Err(LedgerError::Fenced));
+}
+
+async fn a_node_is_removed_once_its_runs_are_dead(ledger: &impl Ledger) {
+    let (one, other) = (joined(ledger).await, joined(ledger).await);
+    let runs = [run(), run(), run()];
+    let name = node(runs[0]).name;
+    let join = async |run| {
+        let named = Node {
+            name: name.clone(),
+            ..node(run)
+        };
+        ledger.join(&named).await.unwrap();
+    };
+    let is_removed = async |run| state(ledger, one, run).await.unwrap().removed;
+    for run in &runs[..2] {
+        join(*run).await;
+        assert!(!ledger.remove_node(one, &name).await.unwrap());
+        assert!(ledger.bury(one, *run, None).await.unwrap());
+        assert!(!is_removed(*run).await);
+    }
+    for _ in 0..2 {
+        assert!(ledger.remove_node(one, &name).await.unwrap());
+    }
+    // The next run of the name is there, and those that are dead stay removed and dead.
+    join(runs[0]).await;
+    join(runs[2]).await;
+    for (run, removed) in runs.into_iter().zip([true, true, false]) {
+        let state = state(ledger, one, run).await.unwrap();
+        assert_eq!((state.removed, state.live), (removed, !removed));
+    }
+    assert!(!is_removed(other).await);
+    assert!(ledger.remove_node(one, "nobody's").await.unwrap());
+    assert!(ledger.bury(one, other, None).await.unwrap());
+    let refused = ledger.remove_node(other, "nobody's").await;
+    assert_eq!(refused, Err(LedgerError::Fenced));
 }
 
 async fn the_dead_are_refused_everything(ledger: &impl Ledger) {

@@ -166,6 +166,8 @@ mod tests {
             live,
             beat: BeatCount(beat),
             leaving: false,
+            serves: true,
+            removed: false,
         }
     }
 

@@ -127,6 +127,10 @@ pub struct NodeState {
     pub beat: BeatCount,
     /// Whether it takes no more databases.
     pub leaving: bool,
+    /// Whether it has begun to serve: it takes control when nobody has that. A run that only waits for control does not.
+    pub serves: bool,
+    /// Whether an operator has removed its node from the lists. Only the dead are removed.
+    pub removed: bool,
 }
 
 /// The right of a run to write a database.
@@ -268,6 +272,17 @@ pub trait Ledger: Send + Sync + 'static {
         run: RunId,
         dead: RunId,
         seen: Option<BeatCount>,
+    ) -> impl Future<Output = Result<bool, LedgerError>> + Send;
+
+    /// Notes that a run serves from now on. May be repeated.
+    fn note_serving(&self, run: RunId) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
+    /// Notes that all runs of a node's name are removed, unless one of them lives: then the answer is `false`, and nothing is done. Their
+    /// rows stay as long as those of other dead runs. May be repeated.
+    fn remove_node(
+        &self,
+        run: RunId,
+        name: &str,
     ) -> impl Future<Output = Result<bool, LedgerError>> + Send;
 
     /// Gives the place of a database to `run`, if nobody has it, a dead run has it, or `run` has it already: this is a new claim,

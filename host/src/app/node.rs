@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -58,22 +57,22 @@ async fn answer_errand(control: ControlDatabase, request: Request<Incoming>) -> 
         return cluster::refusal();
     };
     let Ok(message) = String::from_utf8(body.to_bytes().into()) else {
-        return answer(StatusCode::BAD_REQUEST, "it is no text");
+        return failure(&Error::from_errand("it is no text"));
     };
     // It is done to its end if the other node hangs up.
     let done = tokio::spawn(async move { errands::perform_message(&control, &message).await });
     match done.await {
-        Ok(Ok(text)) => answer(StatusCode::OK, text),
+        Ok(Ok(text)) => Response::new(cluster::full_body(text)),
         Ok(Err(Error::Elsewhere)) => cluster::refusal(),
-        Ok(Err(error @ Error::Busy)) => answer(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-        Ok(Err(error)) => answer(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        Ok(Err(error)) => failure(&error),
         // The panic is in the log.
-        Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, "it failed"),
+        Err(_) => failure(&Error::Panicked),
     }
 }
 
-fn answer(status: StatusCode, text: impl Into<Bytes>) -> Response<PeerBody> {
-    let mut response = Response::new(cluster::full_body(text));
-    *response.status_mut() = status;
+/// Answers that an errand has failed here, with the failure as the other node is to have it.
+fn failure(error: &Error) -> Response<PeerBody> {
+    let mut response = Response::new(cluster::full_body(error.to_errand_failure()));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     response
 }

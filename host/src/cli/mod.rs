@@ -81,7 +81,7 @@ enum TerminalCommand {
     /// Begin a cluster of several nodes
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
-    /// Look at the nodes of a cluster
+    /// Look at the nodes of a cluster, and remove dead ones
     #[command(subcommand)]
     Node(node::NodeCommand),
     /// Have this node of a cluster take over now, and answer when it serves

@@ -15,12 +15,21 @@ pub(super) enum NodeCommand {
         #[command(flatten)]
         args: OperatorArgs,
     },
+    /// Take a node that is gone for good off the list
+    Remove {
+        /// The name of the node
+        name: String,
+        #[command(flatten)]
+        args: OperatorArgs,
+    },
 }
 
 impl NodeCommand {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self::List { args } = self;
-        ask_node(&args, NodeOperation::List {}).await
+        match self {
+            Self::List { args } => ask_node(&args, NodeOperation::List {}).await,
+            Self::Remove { name, args } => ask_node(&args, NodeOperation::Remove { name }).await,
+        }
     }
 }
 

@@ -66,7 +66,7 @@ impl<L: Ledger> ErrandPost<L> {
                 Err(PeerError::NotSent { .. } | PeerError::Refused) => {}
                 Err(PeerError::Lost { reason }) => {
                     tracing::warn!(reason, "whether an errand was done is not known");
-                    return Err(Error::Busy);
+                    return Err(Error::Unanswered);
                 }
             }
         }
@@ -79,13 +79,12 @@ async fn read_answer(answer: http::Response<Incoming>) -> Result<String, Error> 
     let status = answer.status();
     let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect();
     let Ok(body) = body.await else {
-        return Err(Error::Busy);
+        return Err(Error::Unanswered);
     };
     let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
     match status {
         StatusCode::OK => Ok(text),
-        StatusCode::SERVICE_UNAVAILABLE => Err(Error::Busy),
-        _ => Err(Error::from_errand(text)),
+        _ => Err(Error::from_errand_failure(&text)),
     }
 }
 
@@ -93,7 +92,7 @@ impl<L: Ledger> ErrandSender for ErrandPost<L> {
     fn send(&self, message: String) -> BoxFuture<'_, Result<String, Error>> {
         Box::pin(async move {
             let posted = timeout(ANSWER_TIMEOUT, self.post(message)).await;
-            posted.unwrap_or(Err(Error::Busy))
+            posted.unwrap_or(Err(Error::Unanswered))
         })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use svc_base::sync::lock;
-use svc_ledger::{DatabaseName, Ledger, LedgerError, RunId};
+use svc_ledger::{DatabaseName, Ledger, LedgerError, NodeState, RunId};
 
 use super::run::Run;
 
@@ -99,24 +99,21 @@ impl<L: Ledger> KnownPlaces<L> {
         self.known(database).filter(|run| self.lives(*run))
     }
 
-    /// Returns where a database that nobody has is to be claimed: here, unless this node has twice the average of those that have any.
+    /// Returns the run that had a database when the ledger was last looked at, whether it lives or not.
+    pub(super) fn last_holder(&self, database: DatabaseName) -> Option<RunId> {
+        self.known(database)
+    }
+
+    /// Returns where a database that nobody has is to be claimed.
     fn claimant(&self) -> DatabaseLocation {
         let me = self.run.id();
-        let mut counts = HashMap::from([(me, 0_usize)]);
-        for run in lock(&self.seen).runs.values() {
-            if self.lives(*run) {
-                *counts.entry(*run).or_default() += 1;
-            }
+        let nodes = self.run.nodes().borrow().clone();
+        let nodes = nodes.into_iter().map(|seen| seen.state);
+        let living: Vec<NodeState> = nodes.filter(|state| self.lives(state.node.run)).collect();
+        match choose_claimant(me, &living, lock(&self.seen).runs.values()) {
+            run if run == me => DatabaseLocation::Here,
+            run => DatabaseLocation::At(run),
         }
-        let (mine, total) = (counts[&me], counts.values().sum::<usize>());
-        if mine <= FEW || mine * counts.len() < 2 * total {
-            return DatabaseLocation::Here;
-        }
-        let others = counts.iter().filter(|(run, _)| **run != me);
-        let least = others.min_by_key(|(run, count)| (**count, **run));
-        least.map_or(DatabaseLocation::Here, |(run, _)| {
-            DatabaseLocation::At(*run)
-        })
     }
 
     fn lives(&self, run: RunId) -> bool {
@@ -154,29 +151,42 @@ impl<L: Ledger> KnownPlaces<L> {
     }
 }
 
+/// Returns the run that is to claim a database which nobody has: this one, unless it leaves, or has twice the average of all that serve.
+/// Another one that leaves is not asked. `holders` has the run of each database that somebody has.
+fn choose_claimant<'a>(
+    me: RunId,
+    living: &[NodeState],
+    holders: impl Iterator<Item = &'a RunId>,
+) -> RunId {
+    let others = living.iter().filter(|state| state.serves && !state.leaving);
+    let mut counts: HashMap<RunId, usize> = others.map(|state| (state.node.run, 0)).collect();
+    counts.entry(me).or_default();
+    for run in holders {
+        if let Some(count) = counts.get_mut(run) {
+            *count += 1;
+        }
+    }
+    let (mine, total) = (counts[&me], counts.values().sum::<usize>());
+    let leaves = |state: &NodeState| state.node.run == me && state.leaving;
+    if (mine <= FEW || mine * counts.len() < 2 * total) && !living.iter().any(leaves) {
+        return me;
+    }
+    let others = counts.into_iter().filter(|(run, _)| *run != me);
+    let least = others.min_by_key(|(run, count)| (*count, *run));
+    least.map_or(me, |(run, _)| run)
+}
+
 #[cfg(test)]
 mod tests {
     use svc_base::clock::Clock;
     use svc_base::ids::BackendId;
     use svc_base::random::Random;
-    use svc_ledger::{ClaimOutcome, MemoryLedger};
+    use svc_ledger::{BeatCount, ClaimOutcome, MemoryLedger};
+    use uuid::Uuid;
 
+    use super::super::found::passing_node;
+    use super::super::tests::settings;
     use super::*;
-    use crate::config::{ClusterSettings, LedgerUrl};
-
-    fn settings(name: &str) -> ClusterSettings {
-        ClusterSettings {
-            name: name.to_owned(),
-            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
-            bucket: "file:///srv/shared".parse().unwrap(),
-            peer_listen: ([127, 0, 0, 1], 0).into(),
-            peer_url: None,
-            synced_standbys: 1,
-            suspect_seconds: 5,
-            stale_pages_seconds: 600,
-            standby: false,
-        }
-    }
 
     #[tokio::test]
     async fn a_database_is_where_the_ledger_says() {
@@ -227,6 +237,9 @@ mod tests {
         };
         let runs = [join("n1").await, join("n2").await, join("n3").await];
         let [here, other, least] = &runs;
+        for run in [other, least] {
+            ledger.note_serving(run.id()).await.unwrap();
+        }
         here.beat().await.unwrap();
         let free = DatabaseName::Backend(BackendId::new(&clock, &random).unwrap());
         let claim = async |run: &Arc<Run<MemoryLedger>>, databases: usize| {
@@ -240,8 +253,7 @@ mod tests {
         let places = KnownPlaces::new(Arc::clone(here));
         assert_eq!(places.locate(free).await, DatabaseLocation::Here, "few");
         claim(here, 1).await;
-        claim(other, 2).await;
-        claim(least, 1).await;
+        claim(other, 1).await;
         let places = KnownPlaces::new(Arc::clone(here));
         assert_eq!(places.locate(free).await, DatabaseLocation::At(least.id()));
         // Who has its share takes it.
@@ -249,5 +261,60 @@ mod tests {
         let places = KnownPlaces::new(Arc::clone(here));
         assert_eq!(places.locate(free).await, DatabaseLocation::Here);
         assert_eq!(places.holder(free), None);
+    }
+
+    #[test]
+    fn a_node_that_leaves_or_does_not_serve_takes_no_database() {
+        let runs = [1, 2, 3].map(|number| RunId::from(Uuid::from_u128(number)));
+        let [me, two, three] = runs;
+        let state = |run: RunId, serves: bool, leaving: bool| NodeState {
+            node: passing_node(run, "n"),
+            live: true,
+            beat: BeatCount(1),
+            leaving,
+            serves,
+            removed: false,
+        };
+        let full = [me; FEW + 1];
+        for (living, holders, claimant) in [
+            // Whoever is about to say that it serves has room.
+            (
+                [state(me, false, false), state(two, true, false)],
+                &full[..1],
+                me,
+            ),
+            (
+                [state(me, true, true), state(two, true, false)],
+                &full[..1],
+                two,
+            ),
+            (
+                [state(me, true, true), state(two, true, true)],
+                &full[..1],
+                me,
+            ),
+            (
+                [state(me, true, true), state(two, false, false)],
+                &full[..1],
+                me,
+            ),
+            (
+                [state(me, true, false), state(two, true, false)],
+                &full[..],
+                two,
+            ),
+            (
+                [state(me, true, false), state(two, true, true)],
+                &full[..],
+                me,
+            ),
+        ] {
+            let chosen = choose_claimant(me, &living, holders.iter());
+            assert_eq!(chosen, claimant, "{living:?}");
+        }
+        // Of two, the one with fewer.
+        let three_nodes = runs.map(|run| state(run, true, false));
+        let holders: Vec<RunId> = full.into_iter().chain([two]).collect();
+        assert_eq!(choose_claimant(me, &three_nodes, holders.iter()), three);
     }
 }

@@ -15,6 +15,7 @@ pub mod histories;
 mod keys;
 mod known_places;
 mod leftovers;
+mod listing;
 mod metrics;
 mod node;
 mod owner;
@@ -39,8 +40,9 @@ pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
 pub use guests::{ClusterGuests, GuestFollower, restore_installed};
 pub use known_places::{DatabaseLocation, KnownPlaces};
+pub use listing::NodeView;
 pub use metrics::ClusterMetrics;
-pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode, NodeView};
+pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode};
 pub use peers::{
     BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
 };

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use serde::Serialize;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::bucket::Bucket;
-use super::found::{self, FOUNDING_SUFFIX};
+use super::found;
+use super::listing::{self, NodeView};
 use super::metrics::ClusterMetrics;
 use super::peers::{PeerListener, Peers};
-use super::run::{Run, SeenNode, end_process};
+use super::run::{Run, end_process};
 use super::serving_node::{ServingClusterNode, ServingNode};
 use super::standby::{self, ControlClaim, Standby};
 use crate::config::{ClusterSettings, Config};
@@ -106,33 +106,6 @@ pub struct ControlHolder {
     pub run: RunId,
     /// Name of its node.
     pub name: String,
-}
-
-/// A node, as operators see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NodeView {
-    /// Name of the node.
-    pub name: String,
-    /// Id of its run.
-    pub run: String,
-    /// Whether it lives.
-    pub live: bool,
-    /// Whether it takes no more databases.
-    pub leaving: bool,
-    /// Whether it has control.
-    pub control: bool,
-    /// Number of databases that it has.
-    pub databases: usize,
-    /// Address for the other nodes.
-    pub peer_url: String,
-    /// Version of its program.
-    pub version: String,
-    /// Newest schema that its program knows.
-    pub schema: u32,
-    /// Time since this node has seen its beat move.
-    pub beat_age_ms: u64,
-    /// Commits of control that it lacks; `None` for a node that follows none.
-    pub feed_lag: Option<u64>,
 }
 
 impl ClusterNode {
@@ -252,12 +225,20 @@ impl ClusterNode {
         self.run.leave_failed(why).await;
     }
 
-    /// Lists all nodes: every run that lives, and the newest of each name that none of them has.
+    /// Lists all nodes: every run that lives, and the newest of each name that none of them has and no operator has removed.
     ///
     /// # Errors
     /// When the ledger does not answer.
     pub async fn list(&self) -> anyhow::Result<Vec<NodeView>> {
-        list_nodes(&self.run).await
+        listing::list_nodes(&self.run).await
+    }
+
+    /// Takes a dead node off the lists. One that stands still is waited for until it is taken for dead.
+    ///
+    /// # Errors
+    /// When it runs, or nobody has its name, or the ledger does not answer.
+    pub async fn remove(&self, name: &str) -> anyhow::Result<()> {
+        listing::remove_node(&self.run, name).await
     }
 }
 
@@ -368,50 +349,6 @@ async fn look_for_control(
     Ok(Standby::begin(Arc::clone(run), is_patient).await?)
 }
 
-/// Lists the nodes that are in the ledger now.
-pub(super) async fn list_nodes(run: &Run<PostgresLedger>) -> anyhow::Result<Vec<NodeView>> {
-    run.beat().await?;
-    let places = run.ledger().places().await?;
-    let (seen, now) = (run.nodes().borrow().clone(), run.clock().elapsed());
-    let shown = seen.iter().filter(|one| is_listed(one, &seen));
-    let views = shown.map(|one| {
-        let (state, node) = (&one.state, &one.state.node);
-        let owned = places.iter().filter(|place| place.run == node.run);
-        let age = now.saturating_sub(one.since);
-        NodeView {
-            name: node.name.clone(),
-            run: node.run.to_string(),
-            live: state.live,
-            leaving: state.live && state.leaving,
-            control: state.live
-                && owned
-                    .clone()
-                    .any(|place| place.database == DatabaseName::Control),
-            databases: if state.live { owned.count() } else { 0 },
-            peer_url: node.peer_url.clone(),
-            version: node.version.clone(),
-            schema: node.schema,
-            beat_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-            feed_lag: run.feed_lags().of(node.run).filter(|_| state.live),
-        }
-    });
-    let mut views: Vec<NodeView> = views.collect();
-    views.sort_by(|a, b| (&a.name, &a.run).cmp(&(&b.name, &b.run)));
-    Ok(views)
-}
-
-/// Whether operators see a run: one that lives, or the newest of a name that no run has which lives.
-fn is_listed(run: &SeenNode, all: &[SeenNode]) -> bool {
-    let (state, node) = (&run.state, &run.state.node);
-    let mut others = all
-        .iter()
-        .map(|other| &other.state)
-        .filter(|other| other.node.name == node.name);
-    // Ids of runs are in the order of their starts.
-    let is_replaced = others.any(|other| other.live || other.node.run > node.run);
-    !node.name.ends_with(FOUNDING_SUFFIX) && (state.live || !is_replaced)
-}
-
 /// Returns the installation that the ledger has; refuses one that nobody has founded to its end.
 async fn find_installation(ledger: &PostgresLedger) -> anyhow::Result<Uuid> {
     let mut tries = 0;
@@ -477,50 +414,6 @@ fn remove_databases(data: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use svc_ledger::{BeatCount, Node, NodeState};
-
-    /// Run that was started as the one with this number.
-    fn seen(number: u128, name: &str, live: bool) -> SeenNode {
-        let node = Node {
-            run: Uuid::from_u128(number).into(),
-            name: name.to_owned(),
-            suspect_after: Duration::from_secs(5),
-            peer_url: String::new(),
-            peer_key: Vec::new(),
-            version: String::new(),
-            schema: 1,
-        };
-        let state = NodeState {
-            node,
-            live,
-            beat: BeatCount(1),
-            leaving: false,
-        };
-        SeenNode {
-            state,
-            since: Duration::ZERO,
-        }
-    }
-
-    #[test]
-    fn operators_see_each_node_once() {
-        let all = [
-            seen(1, "n1 (founding)", false),
-            seen(2, "n1", false),
-            seen(3, "n2", true),
-            seen(4, "n3", false),
-            seen(5, "n3", false),
-            // A start that was refused, because its name was taken.
-            seen(6, "n2", false),
-            seen(7, "n1", true),
-            seen(8, "n4 (founding)", true),
-        ];
-        let listed = all.iter().filter(|run| is_listed(run, &all));
-        let listed: Vec<_> = listed
-            .map(|run| (run.state.node.name.as_str(), run.state.live))
-            .collect();
-        assert_eq!(listed, [("n2", true), ("n3", false), ("n1", true)]);
-    }
 
     #[test]
     fn nothing_of_an_earlier_run_is_left_but_what_is_no_database() {

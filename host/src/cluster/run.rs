@@ -22,7 +22,7 @@ use svc_base::fault;
 use svc_base::random::Random;
 use svc_ledger::{
     AppendQueue, BEAT_EVERY, BeatCount, ClaimOutcome, DatabaseName, Ledger, LedgerError, Node,
-    NodeState, RunId,
+    NodeState, RunId, answers_for,
 };
 
 /// Exit code of a process whose run was buried.
@@ -285,6 +285,25 @@ impl<L: Ledger> Run<L> {
         }
     }
 
+    /// Waits until a run that was buried answers nothing any more: it may not know of its end before its last beat is too old. One that
+    /// was suspected is silent already, and one that has left by itself, too.
+    pub(super) async fn wait_until_silent(&self, buried: RunId) -> Result<(), LedgerError> {
+        let beaten = self.beat().await;
+        if let Err(LedgerError::Fenced) = beaten {
+            return Err(LedgerError::Fenced);
+        }
+        let nodes = self.nodes.borrow().clone();
+        let seen = nodes.iter().find(|seen| seen.state.node.run == buried);
+        // A run that is not told any more died long ago.
+        if let Some(seen) = seen.filter(|seen| !seen.state.leaving) {
+            let now = self.clock.elapsed();
+            let last_beat = if beaten.is_ok() { seen.since } else { now };
+            let silent = last_beat + answers_for(seen.state.node.suspect_after);
+            tokio::time::sleep(silent.saturating_sub(now)).await;
+        }
+        Ok(())
+    }
+
     /// Tells who waits for news of the runs. Those in `buried` are dead by now.
     fn publish_nodes(&self, states: Vec<NodeState>, buried: &[RunId]) {
         let now = self.clock.elapsed();
@@ -311,6 +330,20 @@ impl<L: Ledger> Run<L> {
         self.ledger
             .claim(self.node.run, DatabaseName::Control)
             .await
+    }
+
+    /// Has the ledger know that this run serves from now on: a node that only waits for control leaves it to those that do.
+    pub(super) async fn note_serving(&self) {
+        loop {
+            match self.ledger.note_serving(self.node.run).await {
+                // The next beat ends a run that was buried.
+                Ok(()) | Err(LedgerError::Fenced) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the ledger does not know yet that this node serves");
+                }
+            }
+            tokio::time::sleep(BEAT_EVERY).await;
+        }
     }
 
     /// Ends the process, since its run may not write any more; but not one that ends anyway.

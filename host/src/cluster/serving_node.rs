@@ -278,6 +278,12 @@ impl<L: Ledger> ServingNode<L> {
         }
     }
 
+    /// Has the other nodes know that this one serves. Nobody waits for it.
+    pub fn note_serving(&self) {
+        let run = Arc::clone(self.run());
+        tokio::spawn(async move { run.note_serving().await });
+    }
+
     /// Notes that this node has control and that everybody may write there.
     pub fn note_owning(&self) {
         self.has_control.send_replace(true);

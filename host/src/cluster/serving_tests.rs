@@ -22,11 +22,12 @@ use tokio::sync::mpsc;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::peers::PeerListener;
+use super::tests::settings;
 use super::{
     ClusterNode, ControlClaim, DatabaseUsers, ERRANDS_SERVICE, PeerBody, Run, ServingNode,
     full_body,
 };
-use crate::config::{ClusterSettings, Limits};
+use crate::config::Limits;
 use crate::content::ContentStore;
 use crate::control::{self, ControlDatabase};
 use crate::errands;
@@ -64,20 +65,6 @@ impl DatabaseUsers for Users {
         if let Some(databases) = self.databases.upgrade() {
             databases.close_one(id);
         }
-    }
-}
-
-fn settings(name: &str) -> ClusterSettings {
-    ClusterSettings {
-        name: name.to_owned(),
-        ledger: "postgresql://svc@pg/svc".to_owned().into(),
-        bucket: "file:///bucket".parse().unwrap(),
-        peer_listen: "127.0.0.1:0".parse().unwrap(),
-        peer_url: None,
-        synced_standbys: 1,
-        suspect_seconds: 5,
-        stale_pages_seconds: 600,
-        standby: false,
     }
 }
 
@@ -308,6 +295,35 @@ async fn a_database_is_at_one_node_and_brought_to_another_on_demand() {
     owner.databases.bring(id).await.unwrap();
     let tables = owner.databases.inventory(id).await.unwrap().markers.len();
     assert_eq!(tables, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn background_work_of_a_database_is_for_the_node_with_its_place_whether_it_has_loaded() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = BackendId::new(&Clock::system(), &Random::system()).unwrap();
+    for node in [&owner, &follower] {
+        assert_eq!(node.databases.place(id), DatabasePlace::Nobody);
+    }
+    let (name, run) = (DatabaseName::Backend(id), follower.serving.run().id());
+    shared.ledger.claim(run, name).await.unwrap();
+    wait_until(async || follower.databases.place(id) == DatabasePlace::Here).await;
+    wait_until(async || owner.databases.place(id) == DatabasePlace::Elsewhere).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_run_that_was_buried_is_claimed_when_that_answers_nothing_any_more() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    wait_until(async || follower.databases.place(id) == DatabasePlace::Elsewhere).await;
+    let (dead, burier) = (owner.serving.run(), follower.serving.run());
+    // It would end this process when it hears of its end.
+    dead.leaving().store(true, Ordering::SeqCst);
+    assert!(burier.bury(dead.id(), None).await.unwrap());
+    assert!(dead.gate().may_answer());
+    assert!(follower.has(id).await);
+    assert!(!dead.gate().may_answer());
 }
 
 #[tokio::test(flavor = "multi_thread")]

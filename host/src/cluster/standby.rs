@@ -7,12 +7,12 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::run::{Run, SeenNode};
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId, answers_for};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, NodeState, Place, RunId};
 
 /// A standby that waits.
 pub struct Standby<L> {
     run: Arc<Run<L>>,
-    /// Whether it claims nothing while another run lives, unless control's own has died.
+    /// Whether it leaves control to any other run that serves.
     is_patient: bool,
     /// Run that has control, as far as it is known.
     holder: Option<RunId>,
@@ -115,7 +115,7 @@ impl<L: Ledger> Standby<L> {
         }
     }
 
-    /// Whether nobody is known to have control that lives.
+    /// Whether nobody is known to have control that lives, and nobody else is to take it.
     fn may_claim(&self, nodes: &[SeenNode]) -> bool {
         let me = self.run.id();
         let mut others = nodes
@@ -123,6 +123,16 @@ impl<L: Ledger> Standby<L> {
             .map(|seen| &seen.state)
             .filter(|state| state.live && state.node.run != me);
         match self.holder {
+            Some(holder) if self.is_patient => {
+                let mut all = nodes.iter().map(|seen| &seen.state.node);
+                // One that the ledger does not tell any more died long ago.
+                let schema = all.find(|node| node.run == holder).map(|node| node.schema);
+                // Who serves and can read what the dead one has left takes control within a moment.
+                let takes_it = |state: &NodeState| {
+                    state.serves && !state.leaving && Some(state.node.schema) >= schema
+                };
+                !others.any(|state| state.node.run == holder || takes_it(state))
+            }
             Some(holder) => !others.any(|state| state.node.run == holder),
             // Of runs that are patient alone, the first one claims it.
             None if self.is_patient => others.all(|state| state.node.run > me),
@@ -145,7 +155,7 @@ impl<L: Ledger> Standby<L> {
         match self.run.claim_control().await? {
             ClaimOutcome::Claimed(place) => {
                 if let Some(before) = before.filter(|run| *run != self.run.id()) {
-                    self.wait_until_silent(before).await?;
+                    self.run.wait_until_silent(before).await?;
                 }
                 Ok(Some(place))
             }
@@ -154,25 +164,6 @@ impl<L: Ledger> Standby<L> {
                 Ok(None)
             }
         }
-    }
-
-    /// Waits until a run that was buried answers nothing any more: it may not know of its end before its last beat is too old. One that
-    /// was suspected is silent already, and one that has left by itself, too.
-    async fn wait_until_silent(&self, buried: RunId) -> Result<(), LedgerError> {
-        let beaten = self.run.beat().await;
-        if let Err(LedgerError::Fenced) = beaten {
-            return Err(LedgerError::Fenced);
-        }
-        let nodes = self.run.nodes().borrow().clone();
-        let seen = nodes.iter().find(|seen| seen.state.node.run == buried);
-        // A run that is not told any more died long ago.
-        if let Some(seen) = seen.filter(|seen| !seen.state.leaving) {
-            let now = self.run.clock().elapsed();
-            let last_beat = if beaten.is_ok() { seen.since } else { now };
-            let silent = last_beat + answers_for(seen.state.node.suspect_after);
-            tokio::time::sleep(silent.saturating_sub(now)).await;
-        }
-        Ok(())
     }
 }
 
@@ -238,28 +229,15 @@ async fn find_holder<L: Ledger>(run: &Run<L>) -> Result<Option<RunId>, LedgerErr
 mod tests {
     use std::time::Duration;
 
+    use super::super::tests::settings;
     use super::*;
-    use crate::config::{ClusterSettings, LedgerUrl};
+    use crate::config::ClusterSettings;
     use crate::control::SCHEMA_VERSION;
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
-    use svc_ledger::{MemoryLedger, Node};
+    use svc_ledger::{MemoryLedger, Node, answers_for};
 
     const SUSPECT_AFTER: Duration = Duration::from_secs(2);
-
-    fn settings() -> ClusterSettings {
-        ClusterSettings {
-            name: "n2".to_owned(),
-            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
-            bucket: "file:///srv/shared".parse().unwrap(),
-            peer_listen: ([127, 0, 0, 1], 9443).into(),
-            peer_url: None,
-            synced_standbys: 1,
-            suspect_seconds: 2,
-            stale_pages_seconds: 600,
-            standby: false,
-        }
-    }
 
     /// Joins a run that does not beat by itself.
     async fn other(ledger: &MemoryLedger) -> RunId {
@@ -285,7 +263,10 @@ mod tests {
 
     async fn joined(ledger: &Arc<MemoryLedger>) -> Arc<Run<MemoryLedger>> {
         let (clock, random) = (Clock::system(), Random::system());
-        let settings = settings();
+        let settings = ClusterSettings {
+            suspect_seconds: 2,
+            ..settings("n2")
+        };
         let joined = Run::join(Arc::clone(ledger), &settings, &clock, &random);
         joined.await.unwrap()
     }
@@ -313,6 +294,36 @@ mod tests {
         ledger.bury(owner, owner, None).await.unwrap();
         let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!((claim.place.run, claim.took_over), (run.id(), true));
+    }
+
+    #[tokio::test]
+    async fn a_patient_standby_leaves_control_to_who_serves_and_can_read_it() {
+        for (schema, serves, leaves_it) in [
+            (SCHEMA_VERSION, true, true),
+            (SCHEMA_VERSION, false, false),
+            (SCHEMA_VERSION - 1, true, false),
+        ] {
+            let ledger = Arc::new(MemoryLedger::default());
+            let owner = other_with_schema(&ledger, SCHEMA_VERSION).await;
+            ledger.claim(owner, DatabaseName::Control).await.unwrap();
+            let follower = other_with_schema(&ledger, schema).await;
+            if serves {
+                ledger.note_serving(follower).await.unwrap();
+            }
+            let run = joined(&ledger).await;
+            let standby = Standby::begin(Arc::clone(&run), true).await.unwrap();
+            let mut standby = standby.unwrap_err();
+            ledger.bury(owner, owner, None).await.unwrap();
+            run.beat().await.unwrap();
+            let mut nodes = run.nodes();
+            let tried = standby.try_once(&mut nodes, false).await.unwrap();
+            assert_eq!(tried.is_none(), leaves_it, "{schema} {serves}");
+            // Nobody else is left then.
+            ledger.bury(follower, follower, None).await.unwrap();
+            run.beat().await.unwrap();
+            let tried = standby.try_once(&mut nodes, false).await.unwrap();
+            assert_eq!(tried.unwrap().run, run.id());
+        }
     }
 
     #[tokio::test]

@@ -17,8 +17,9 @@ use uuid::Uuid;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::histories;
+use super::tests::settings;
 use super::{ClusterNode, ControlClaim, Run, ServingNode};
-use crate::config::{ClusterSettings, Limits};
+use crate::config::Limits;
 use crate::content::ContentStore;
 
 /// Times before and after everything that is stored: a store's clock is the machine's.
@@ -35,20 +36,6 @@ struct Installation {
     owner: Arc<ServingNode<MemoryLedger>>,
     databases: Arc<Databases>,
     data: TempDir,
-}
-
-fn settings() -> ClusterSettings {
-    ClusterSettings {
-        name: "n1".to_owned(),
-        ledger: "postgresql://svc@pg/svc".to_owned().into(),
-        bucket: "file:///bucket".parse().unwrap(),
-        peer_listen: "127.0.0.1:0".parse().unwrap(),
-        peer_url: None,
-        synced_standbys: 1,
-        suspect_seconds: 5,
-        stale_pages_seconds: 600,
-        standby: false,
-    }
 }
 
 fn script(sql: &str) -> MigrationScript {
@@ -84,7 +71,7 @@ impl Installation {
 
     /// Begins to own what is in the ledger, with an empty directory.
     async fn own(clock: Clock, ledger: Arc<MemoryLedger>, bucket: Bucket, took_over: bool) -> Self {
-        let (settings, random) = (settings(), Random::system());
+        let (settings, random) = (settings("n1"), Random::system());
         let run = Run::join(Arc::clone(&ledger), &settings, &clock, &random);
         let run = run.await.unwrap();
         let ClaimOutcome::Claimed(place) = run.claim_control().await.unwrap() else {

@@ -1,7 +1,7 @@
 //! Bases through crashes, and foundings that are interrupted.
 
 use std::future::poll_fn;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -16,7 +16,7 @@ use svc_base::positions::CommitPosition;
 use svc_base::random::Random;
 use svc_database::{BaseSnapshot, DatabaseState, LoadError, LogShipper};
 use svc_ledger::{
-    ClaimOutcome, DatabaseEntry, DatabaseName, KeptBases, Ledger, MemoryLedger, Node, RunId,
+    Base, ClaimOutcome, DatabaseEntry, DatabaseName, KeptBases, Ledger, MemoryLedger, Node, RunId,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -24,11 +24,27 @@ use uuid::Uuid;
 use super::bases::{self, BaseError, Bases, LiveDatabases, LoadTarget};
 use super::bucket::{Bucket, BucketError};
 use super::found::{self, Founding};
+use crate::config::ClusterSettings;
 use crate::content::{ContentStore, OneTimeFileDirectory};
 use crate::control::{self, ControlDatabase};
 
 /// Bytes of a commit after which a released database gets a base.
 const ENOUGH: u64 = 1 << 20;
+
+/// Settings of a node, which listens on a port of its own.
+pub(super) fn settings(name: &str) -> ClusterSettings {
+    ClusterSettings {
+        name: name.to_owned(),
+        ledger: "postgresql://svc@pg/svc".to_owned().into(),
+        bucket: "file:///bucket".parse().unwrap(),
+        peer_listen: "127.0.0.1:0".parse().unwrap(),
+        peer_url: None,
+        synced_standbys: 1,
+        suspect_seconds: 5,
+        stale_pages_seconds: 600,
+        standby: false,
+    }
+}
 
 fn clock() -> Clock {
     Clock::manual(Timestamp(1_790_000_000_000))
@@ -65,7 +81,7 @@ impl Source {
     }
 
     /// Makes a commit and appends it to the ledger.
-    async fn commit(&mut self, at: &Place<'_>) {
+    async fn commit(&mut self, at: &Place) {
         let insert = "INSERT INTO operator_events (kind, subject, at) VALUES ('', 'x', 0)";
         let done: Result<(), control::Error> = self
             .control
@@ -107,14 +123,48 @@ impl LiveDatabases for Source {
 }
 
 /// A database's place in a cluster.
-struct Place<'p> {
-    ledger: &'p MemoryLedger,
-    bucket: &'p Bucket,
+struct Place {
+    ledger: MemoryLedger,
+    bucket: Bucket,
     run: RunId,
     database: DatabaseName,
 }
 
-impl Place<'_> {
+impl Place {
+    /// Makes an empty cluster, in which a run has the place of control.
+    async fn of_control() -> Self {
+        let (ledger, database) = (MemoryLedger::default(), DatabaseName::Control);
+        let run = joined_run(&ledger).await;
+        let claimed = ledger.claim(run, database).await.unwrap();
+        assert!(matches!(claimed, ClaimOutcome::Claimed(_)));
+        Self {
+            ledger,
+            bucket: Bucket::from_store(Arc::new(InMemory::new())),
+            run,
+            database,
+        }
+    }
+
+    /// Returns the keeper of the run's bases, which has stored a first one.
+    async fn keeper(&self, tmp: &Path, state: &DatabaseState, file: &Path) -> Bases<MemoryLedger> {
+        let (ledger, bucket) = (Arc::new(self.ledger.clone()), self.bucket.clone());
+        let kept = Bases::new(ledger, self.run, bucket, tmp.to_owned(), clock());
+        kept.store_first(self.database, state, file).await.unwrap();
+        kept
+    }
+
+    /// Stores a base, which nothing names yet.
+    async fn upload(&self, state: &DatabaseState, file: &Path) -> Base {
+        let stored = bases::upload(&self.bucket, self.database, state, file, Timestamp(0)).await;
+        stored.unwrap()
+    }
+
+    /// Names a base, and deletes what it makes needless.
+    async fn name(&self, base: &Base) {
+        let named = bases::name_base(&self.ledger, self.run, &self.bucket, base).await;
+        named.unwrap();
+    }
+
     /// Loads the database into an empty directory.
     async fn load(&self) -> Result<DatabaseState, BaseError> {
         let directory = tempfile::tempdir().unwrap();
@@ -123,7 +173,7 @@ impl Place<'_> {
             name: "loaded.db".to_owned(),
         };
         let run = Some(self.run);
-        let loaded = bases::load_database(self.ledger, run, self.bucket, self.database, &to);
+        let loaded = bases::load_database(&self.ledger, run, &self.bucket, self.database, &to);
         loaded.await.map(|loaded| loaded.state)
     }
 
@@ -158,32 +208,13 @@ pub(super) async fn joined_run(ledger: &MemoryLedger) -> RunId {
     run
 }
 
-/// Joins a run that has the place of control.
-async fn joined(ledger: &MemoryLedger) -> RunId {
-    let run = joined_run(ledger).await;
-    let claimed = ledger.claim(run, DatabaseName::Control).await.unwrap();
-    assert!(matches!(claimed, ClaimOutcome::Claimed(_)));
-    run
-}
-
 #[tokio::test]
 async fn a_base_that_is_made_halfway_loses_nothing() {
     // Steps that are done before the process dies: object, row, trimming, deletion.
     for steps in 0..=4 {
-        let ledger = MemoryLedger::default();
-        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
-        let at = Place {
-            run: joined(&ledger).await,
-            ledger: &ledger,
-            bucket: &bucket,
-            database: DatabaseName::Control,
-        };
+        let at = Place::of_control().await;
         let (mut source, state, file) = Source::new().await;
-        let first = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
-        let first = first.unwrap();
-        bases::name_base(&ledger, at.run, &bucket, &first)
-            .await
-            .unwrap();
+        at.name(&at.upload(&state, &file).await).await;
         for _ in 0..3 {
             source.commit(&at).await;
         }
@@ -192,22 +223,16 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
             .unwrap();
         assert_eq!(state, *source.shipper.state());
         if steps > 0 {
-            let base = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
-            let base = base.unwrap();
+            let base = at.upload(&state, &file).await;
             if steps > 1 {
-                ledger.add_base(at.run, &base).await.unwrap();
+                at.ledger.add_base(at.run, &base).await.unwrap();
             }
             if steps > 2 {
-                assert_eq!(
-                    ledger.trim(at.run, at.database, KeptBases::Two).await,
-                    Ok(0),
-                    "{steps}"
-                );
+                let trimmed = at.ledger.trim(at.run, at.database, KeptBases::Two).await;
+                assert_eq!(trimmed, Ok(0), "{steps}");
             }
             if steps > 3 {
-                bases::name_base(&ledger, at.run, &bucket, &base)
-                    .await
-                    .unwrap();
+                at.name(&base).await;
             }
         }
         assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
@@ -219,41 +244,30 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
         let state = bases::write_base(source.snapshot_now(), &file)
             .await
             .unwrap();
-        let base = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
-        let base = base.unwrap();
-        bases::name_base(&ledger, at.run, &bucket, &base)
-            .await
-            .unwrap();
+        let base = at.upload(&state, &file).await;
+        at.name(&base).await;
         let commits = if steps > 1 { 2 } else { 4 };
         assert_eq!(at.objects().await, 2, "{steps}");
         assert_eq!(at.commits().await, commits, "{steps}");
         assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
-        let stored = bases::stored_bases(&bucket).await.unwrap();
+        let stored = bases::stored_bases(&at.bucket).await.unwrap();
         assert_eq!(stored[&at.database][0].object, base.object);
     }
 }
 
 #[tokio::test]
 async fn a_base_that_does_not_load_is_left_for_an_older_one() {
-    let ledger = MemoryLedger::default();
-    let bucket = Bucket::from_store(Arc::new(InMemory::new()));
-    let at = Place {
-        run: joined(&ledger).await,
-        ledger: &ledger,
-        bucket: &bucket,
-        database: DatabaseName::Control,
-    };
+    let at = Place::of_control().await;
+    let (ledger, bucket) = (&at.ledger, &at.bucket);
     assert!(matches!(at.load().await, Err(BaseError::Missing(_))));
     let (mut source, state, file) = Source::new().await;
-    let first = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
-    let first = first.unwrap();
+    let first = at.upload(&state, &file).await;
     ledger.add_base(at.run, &first).await.unwrap();
     source.commit(&at).await;
     let state = bases::write_base(source.snapshot_now(), &file)
         .await
         .unwrap();
-    let base = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
-    let base = base.unwrap();
+    let base = at.upload(&state, &file).await;
     ledger.add_base(at.run, &base).await.unwrap();
     let damaged = vec![0; usize::try_from(base.bytes).unwrap()];
     bucket.put(&base.object, damaged.into()).await.unwrap();
@@ -285,26 +299,16 @@ fn a_full_disk_says_nothing_of_a_base() {
 
 #[tokio::test]
 async fn a_damaged_base_is_replaced_at_once() {
-    let ledger = Arc::new(MemoryLedger::default());
-    let bucket = Bucket::from_store(Arc::new(InMemory::new()));
-    let run = joined(&ledger).await;
-    let at = Place {
-        run,
-        ledger: &ledger,
-        bucket: &bucket,
-        database: DatabaseName::Control,
-    };
+    let at = Place::of_control().await;
     let (mut source, state, file) = Source::new().await;
-    let tmp = source.directory.path().to_owned();
-    let kept = Bases::new(Arc::clone(&ledger), run, bucket.clone(), tmp, clock());
-    kept.store_first(at.database, &state, &file).await.unwrap();
+    let kept = at.keeper(source.directory.path(), &state, &file).await;
     source.commit(&at).await;
     source.commit(&at).await;
     kept.note_commit(at.database, ENOUGH);
     assert!(kept.store_on_release(at.database, &source).await.unwrap());
-    let stored = bases::stored_bases(&bucket).await.unwrap();
+    let stored = bases::stored_bases(&at.bucket).await.unwrap();
     let newest = &stored[&at.database][0].object;
-    bucket.put(newest, "damaged".into()).await.unwrap();
+    at.bucket.put(newest, "damaged".into()).await.unwrap();
 
     let directory = tempfile::tempdir().unwrap();
     let to = LoadTarget {
@@ -321,24 +325,14 @@ async fn a_damaged_base_is_replaced_at_once() {
 
 #[tokio::test]
 async fn only_a_state_that_was_acknowledged_becomes_a_base() {
-    let ledger = Arc::new(MemoryLedger::default());
-    let bucket = Bucket::from_store(Arc::new(InMemory::new()));
-    let run = joined(&ledger).await;
-    let at = Place {
-        run,
-        ledger: &ledger,
-        bucket: &bucket,
-        database: DatabaseName::Control,
-    };
+    let at = Place::of_control().await;
     let (mut source, state, file) = Source::new().await;
-    let tmp = source.directory.path().to_owned();
-    let kept = Bases::new(Arc::clone(&ledger), run, bucket.clone(), tmp, clock());
-    kept.store_first(at.database, &state, &file).await.unwrap();
+    let kept = at.keeper(source.directory.path(), &state, &file).await;
     for (stored, newest) in [(1, "00-"), (2, "02-")] {
         source.commit(&at).await;
         kept.note_commit(at.database, ENOUGH);
         kept.store_on_release(at.database, &source).await.unwrap();
-        let there = bucket.list("bases").await.unwrap();
+        let there = at.bucket.list("bases").await.unwrap();
         assert_eq!(there.len(), stored);
         assert!(there[stored - 1].name.contains(newest), "{there:?}");
     }

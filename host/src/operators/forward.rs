@@ -1,6 +1,6 @@
 //! Commands that a node passes on to the one that has control, which answers them as its own.
 //!
-//! These are answered where they are given, and are never passed on: `svc node list` and `svc promote`; `svc backup` and `svc check`,
+//! These are answered where they are given, and are never passed on: `svc node` and `svc promote`; `svc backup` and `svc check`,
 //! which a cluster does not have.
 
 use std::sync::Arc;

@@ -16,12 +16,21 @@ pub enum NodeOperation {
     List {},
     /// Has this node take control.
     Promote {},
+    /// Takes a dead node off the lists.
+    Remove { name: String },
 }
 
 /// Answer of `svc node list`.
 #[derive(Debug, Serialize)]
 struct NodeList<'a> {
     nodes: &'a [NodeView],
+}
+
+/// Answer of `svc node remove`.
+#[derive(Debug, Serialize)]
+struct Removal<'a> {
+    /// Name of the node.
+    removed: &'a str,
 }
 
 /// Answer of `svc promote`.
@@ -46,6 +55,10 @@ impl NodeOperation {
                 serving.wait_for_control().await;
                 promoted(false)
             }
+            Self::Remove { name } => {
+                serving.node().remove(&name).await?;
+                removed(&name)
+            }
         }
     }
 }
@@ -53,14 +66,14 @@ impl NodeOperation {
 /// Answers with the nodes.
 pub(super) fn list_nodes(nodes: &[NodeView]) -> anyhow::Result<OperationAnswer> {
     let mut text = String::new();
+    let with_control = nodes.iter().find(|node| node.control);
+    let schema = with_control.map(|node| node.schema);
     for node in nodes {
         let state = match node {
             NodeView { live: false, .. } => "dead",
             NodeView { control: true, .. } => "control",
             NodeView { leaving: true, .. } => "leaving",
-            NodeView {
-                feed_lag: Some(_), ..
-            } => "follows",
+            NodeView { serves: true, .. } => "follows",
             _ => "standby",
         };
         let NodeView {
@@ -78,9 +91,21 @@ pub(super) fn list_nodes(nodes: &[NodeView]) -> anyhow::Result<OperationAnswer> 
                 "  last beat {beat_age_ms} ms ago  {databases} databases"
             )?;
         }
+        if let Some(schema) = schema.filter(|schema| *schema != node.schema)
+            && state == "standby"
+        {
+            write!(text, "  knows schema {}, control has {schema}", node.schema)?;
+        }
         text.push('\n');
     }
     OperationAnswer::new(&NodeList { nodes }, text)
+}
+
+/// Answers that a node is off the lists.
+pub(super) fn removed(name: &str) -> anyhow::Result<OperationAnswer> {
+    let text = format!("{name} is removed: it is listed again if it starts again");
+    let answer = OperationAnswer::new(&Removal { removed: name }, text)?;
+    Ok(answer.logged_as(format!("node remove {name}")))
 }
 
 /// Answers that the node has control.

@@ -45,6 +45,8 @@ pub(super) const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 const MAX_QUEUED_STEPS: usize = 4;
 /// Longest time that a node which stands by waits for the ledger, to list the nodes or to find the one that has control.
 pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time that it waits until another node is removed: longer than any node may stand still before it is taken for dead.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Timeout of sending a request or its answer.
 pub(super) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -260,6 +262,10 @@ async fn answer_as_standby(
                 }
                 node::promoted(false)
             }
+            Operation::Node(NodeOperation::Remove { name }) => {
+                remove_node(standby.clone(), name.clone()).await?;
+                node::removed(&name)
+            }
             // Which guests are installed is in control, of which it has nothing.
             Operation::Guest(_) => bail!(
                 "this node stands by, and does not know which guests are installed: run this at a node that serves"
@@ -281,6 +287,13 @@ async fn list_nodes(standby: ClusterNode) -> anyhow::Result<Vec<NodeView>> {
     let listing = tokio::spawn(async move { standby.list().await });
     let listed = tokio::time::timeout(LIST_TIMEOUT, listing).await;
     listed.context("the ledger does not answer")??
+}
+
+/// Takes a dead node off the lists, while the ledger answers.
+async fn remove_node(standby: ClusterNode, name: String) -> anyhow::Result<()> {
+    let removing = tokio::spawn(async move { standby.remove(&name).await });
+    let removed = tokio::time::timeout(REMOVE_TIMEOUT, removing).await;
+    removed.context("the ledger does not answer")??
 }
 
 /// Writes a line of the answer, with a timeout.

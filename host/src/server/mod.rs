@@ -166,6 +166,9 @@ impl PreparedServer {
             waiting.stop().await;
         }
         let mut server = Server::run(app, &self.data, self.resources, self.operators).await?;
+        if let Some(node) = &server.app.cluster {
+            node.note_serving();
+        }
         server.take_over_after(control);
         ready.send_replace(true);
         Ok(server)

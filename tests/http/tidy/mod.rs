@@ -2,6 +2,7 @@
 
 mod caches;
 mod comments;
+mod places;
 mod sizes;
 
 use std::path::{Path, PathBuf};

@@ -236,6 +236,16 @@ impl Ledger for MemoryLedger {
         .await
     }
 
+    async fn note_serving(&self, run: RunId) -> Result<(), LedgerError> {
+        self.request(false, |_, view| requests::note_serving(view, run))
+            .await
+    }
+
+    async fn remove_node(&self, run: RunId, name: &str) -> Result<bool, LedgerError> {
+        self.request(false, |_, view| requests::remove_node(view, run, name))
+            .await
+    }
+
     async fn claim(&self, run: RunId, database: DatabaseName) -> Result<ClaimOutcome, LedgerError> {
         self.request(false, |rules, view| {
             requests::claim(rules, view, run, database)

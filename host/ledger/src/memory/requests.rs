@@ -80,19 +80,26 @@ pub(crate) fn join(view: &mut View<'_>, joining: &Node) -> Result<(), Refusal> {
         live: true,
         beat: BeatCount::default(),
         leaving: false,
+        serves: false,
+        removed: false,
     });
     view.set(Key::Node(joining.run), Some(Row::Node(state)))
 }
 
-pub(crate) fn beat(view: &mut View<'_>, run: RunId) -> Result<Vec<NodeState>, Refusal> {
-    count_beat(view, run)?;
+/// All runs, as they were before this transaction.
+fn nodes(view: &View<'_>) -> Vec<NodeState> {
     let first = Key::Node(uuid::Uuid::nil().into());
     let rows = view.range(first..=Key::Node(uuid::Uuid::max().into()));
     let states = rows.into_iter().filter_map(|row| match row {
         Row::Node(state) => Some(state.clone()),
         _ => None,
     });
-    let mut states: Vec<NodeState> = states.collect();
+    states.collect()
+}
+
+pub(crate) fn beat(view: &mut View<'_>, run: RunId) -> Result<Vec<NodeState>, Refusal> {
+    count_beat(view, run)?;
+    let mut states = nodes(view);
     // Row of the run as the transaction leaves it.
     let own = node(view, run)?;
     for state in &mut states {
@@ -190,6 +197,29 @@ pub(crate) fn bury(
     state.live = false;
     state.leaving |= run == dead;
     view.set(Key::Node(dead), Some(Row::Node(state)))?;
+    Ok(true)
+}
+
+pub(super) fn note_serving(view: &mut View<'_>, run: RunId) -> Result<(), Refusal> {
+    count_beat(view, run)?;
+    let Some(mut state) = node(view, run)? else {
+        return Ok(());
+    };
+    state.serves = true;
+    view.set(Key::Node(run), Some(Row::Node(state)))
+}
+
+pub(super) fn remove_node(view: &mut View<'_>, run: RunId, name: &str) -> Result<bool, Refusal> {
+    count_beat(view, run)?;
+    let mut states = nodes(view);
+    states.retain(|state| state.node.name == name);
+    if states.iter().any(|state| state.live) {
+        return Ok(false);
+    }
+    for mut state in states {
+        state.removed = true;
+        view.set(Key::Node(state.node.run), Some(Row::Node(state)))?;
+    }
     Ok(true)
 }
 

@@ -133,6 +133,14 @@ impl Ledger for PostgresLedger {
         self.bury_run(run, dead, seen).await
     }
 
+    async fn note_serving(&self, run: RunId) -> Result<(), LedgerError> {
+        self.note_run_serves(run).await
+    }
+
+    async fn remove_node(&self, run: RunId, name: &str) -> Result<bool, LedgerError> {
+        self.remove_runs(run, name).await
+    }
+
     async fn claim(&self, run: RunId, database: DatabaseName) -> Result<ClaimOutcome, LedgerError> {
         self.claim_place(run, database).await
     }

@@ -31,8 +31,8 @@ impl PostgresLedger {
     }
 
     pub(super) async fn count_beat(&self, run: RunId) -> Result<Vec<NodeState>, LedgerError> {
-        let statement = "SELECT run, name, live, beat, peer_url, peer_key, version, schema, leaving, suspect_ms \
-            FROM svc.beat($1, $2)";
+        let statement = "SELECT run, name, live, beat, peer_url, peer_key, version, schema, leaving, suspect_ms, \
+            serves, removed FROM svc.beat($1, $2)";
         let rows = self.call(statement, run, &[]).await?;
         rows.iter().map(node).collect()
     }
@@ -49,6 +49,18 @@ impl PostgresLedger {
         let rows = self
             .call(statement, run, &[(&dead, Type::UUID), (&seen, Type::INT8)])
             .await?;
+        column(only(&rows)?, 0)
+    }
+
+    pub(super) async fn note_run_serves(&self, run: RunId) -> Result<(), LedgerError> {
+        let statement = "SELECT svc.note_serving($1, $2)";
+        self.call(statement, run, &[]).await?;
+        Ok(())
+    }
+
+    pub(super) async fn remove_runs(&self, run: RunId, name: &str) -> Result<bool, LedgerError> {
+        let statement = "SELECT svc.remove_node($1, $2, $3)";
+        let rows = self.call(statement, run, &[(&name, Type::TEXT)]).await?;
         column(only(&rows)?, 0)
     }
 }
@@ -69,5 +81,7 @@ fn node(row: &Row) -> Result<NodeState, LedgerError> {
         live: column(row, 2)?,
         beat: BeatCount(number(row, 3)?),
         leaving: column(row, 8)?,
+        serves: column(row, 10)?,
+        removed: column(row, 11)?,
     })
 }

@@ -21,7 +21,11 @@ CREATE TABLE svc.nodes (
     -- Whether the run ends by itself. If it is not live, it answers nothing any more.
     leaving bool NOT NULL DEFAULT false,
     -- Time, by the ledger's clock, at which the run was buried.
-    buried_at timestamptz
+    buried_at timestamptz,
+    -- Whether the run has begun to serve.
+    serves bool NOT NULL DEFAULT false,
+    -- Whether an operator has removed the node of a run that is dead.
+    removed bool NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 
 -- Who may write a database. The epoch is the beat of the run that the claim was.
@@ -146,6 +150,22 @@ BEGIN
         WHERE n.run = dead AND n.live AND (seen IS NULL OR n.beat = seen);
     UPDATE svc.nodes n SET beat = n.beat + 1 WHERE n.run = me;
     RETURN NOT EXISTS (SELECT FROM svc.nodes n WHERE n.run = dead AND n.live);
+END $$;
+
+CREATE FUNCTION svc.note_serving(me uuid, standbys int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    UPDATE svc.nodes n SET serves = true WHERE n.run = me;
+END $$;
+
+-- The rows stay, so that a late request cannot make a run anew.
+CREATE FUNCTION svc.remove_node(me uuid, standbys int, gone text) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    IF EXISTS (SELECT FROM svc.nodes n WHERE n.name = gone AND n.live) THEN RETURN false; END IF;
+    -- A run that has joined meanwhile stays.
+    UPDATE svc.nodes n SET removed = true WHERE n.name = gone AND NOT n.live;
+    RETURN true;
 END $$;
 
 -- All or none. The first commit of a database must continue the ledger's last one, or its newest base; each other one the commit

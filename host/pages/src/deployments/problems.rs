@@ -10,9 +10,9 @@ pub(super) const WORKERS_BUSY_MESSAGE: &str = "All render workers are busy. Try 
 /// Returns the problem of a failure of ours. If the store of content is out of reach, it is one for a while, and so it is for a client
 /// with too many reads under way, and at a machine that follows another one.
 pub(super) fn internal_problem(error: &anyhow::Error) -> Problem {
-    use control::Error::{Elsewhere, Stale, TooManyReads};
+    use control::Error::{Elsewhere, Stale, TooManyReads, Unanswered};
     let failed = error.downcast_ref::<control::Error>();
-    if let Some(passing @ (TooManyReads | Elsewhere | Stale)) = failed {
+    if let Some(passing @ (TooManyReads | Elsewhere | Stale | Unanswered)) = failed {
         return Problem::from(passing);
     }
     let unreachable = |cause: &(dyn std::error::Error + 'static)| {
@@ -41,6 +41,7 @@ mod tests {
             (control::Error::TooManyReads, ProblemCode::CapacityReached),
             (control::Error::Elsewhere, ProblemCode::CapacityReached),
             (control::Error::Stale, ProblemCode::CapacityReached),
+            (control::Error::Unanswered, ProblemCode::CapacityReached),
             (control::Error::Panicked, ProblemCode::Internal),
         ] {
             assert_eq!(internal_problem(&anyhow::Error::from(error)).code, code);

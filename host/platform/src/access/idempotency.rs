@@ -276,7 +276,7 @@ impl From<control::Error> for Problem {
 
 impl From<&control::Error> for Problem {
     fn from(error: &control::Error) -> Self {
-        use control::Error::{Busy, Elsewhere, Full, Stale, TooManyReads};
+        use control::Error::{Busy, Elsewhere, Full, Stale, TooManyReads, Unanswered};
         match error {
             Full | Busy => Self::new(
                 ProblemCode::CapacityReached,
@@ -287,7 +287,7 @@ impl From<&control::Error> for Problem {
                 "Too many requests from this network wait for the server. Wait for answers, then go on with fewer at once.",
             ),
             // Another machine takes over within seconds, or this one hears of it again.
-            Elsewhere | Stale => Self::new(
+            Elsewhere | Stale | Unanswered => Self::new(
                 ProblemCode::CapacityReached,
                 "This server does not have the newest data of its installation just now, and nothing was done. Try again after Retry-After.",
             )

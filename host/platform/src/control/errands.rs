@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -42,14 +42,52 @@ pub struct ErrandMessage<T> {
     pub errand: T,
 }
 
-/// Way of errands: none where this machine does them.
+/// Failure of an errand on its way back to the machine that has sent it, which answers as the machine that writes would have.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ErrandFailure {
+    /// The disk is full.
+    Full,
+    /// It waited for too long.
+    Busy,
+    /// The machine stops, and may have done it.
+    Closed,
+    /// Anything else, for the log.
+    Failed(String),
+}
+
+impl Error {
+    /// Writes this failure of an errand for the machine that has sent the errand.
+    pub fn to_errand_failure(&self) -> String {
+        let failure = match self {
+            Self::Full => ErrandFailure::Full,
+            Self::Busy => ErrandFailure::Busy,
+            Self::Closed => ErrandFailure::Closed,
+            other => ErrandFailure::Failed(other.to_string()),
+        };
+        serde_json::to_string(&failure).unwrap_or_default()
+    }
+
+    /// Reads what [`Error::to_errand_failure`] has written.
+    pub fn from_errand_failure(text: &str) -> Self {
+        match serde_json::from_str(text) {
+            Ok(ErrandFailure::Full) => Self::Full,
+            Ok(ErrandFailure::Busy) => Self::Busy,
+            Ok(ErrandFailure::Closed) => Self::Unanswered,
+            Ok(ErrandFailure::Failed(why)) => Self::Errand(why),
+            Err(_) => Self::from_errand(text),
+        }
+    }
+}
+
+/// Way of errands: none where this machine does them. A machine alone never has one, and takes no lock.
 #[derive(Debug, Default)]
-pub(super) struct ErrandRoute(RwLock<Option<Arc<dyn ErrandSender>>>);
+pub(super) struct ErrandRoute(OnceLock<RwLock<Option<Arc<dyn ErrandSender>>>>);
 
 impl ErrandRoute {
     fn sender(&self) -> Option<Arc<dyn ErrandSender>> {
-        let sender = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        sender.clone()
+        let held = self.0.get()?.read();
+        held.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -71,12 +109,8 @@ impl ControlDatabase {
 
     /// Has errands be sent from now on, or be done here if `sender` is `None`.
     pub fn set_errand_sender(&self, sender: Option<Arc<dyn ErrandSender>>) {
-        let mut held = self
-            .errand_route()
-            .0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        *held = sender;
+        let held = self.errand_route().0.get_or_init(RwLock::default);
+        *held.write().unwrap_or_else(PoisonError::into_inner) = sender;
     }
 
     /// Does an errand that another machine has sent; returns the answer for it, in JSON.
@@ -142,6 +176,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_failure_is_the_same_on_both_machines() {
+        let sent = |error: &Error| Error::from_errand_failure(&error.to_errand_failure());
+        assert!(matches!(sent(&Error::Full), Error::Full));
+        assert!(matches!(sent(&Error::Busy), Error::Busy));
+        assert!(matches!(sent(&Error::Closed), Error::Unanswered));
+        let panicked = sent(&Error::Panicked).to_string();
+        assert!(panicked.contains("a control database job panicked"));
+        for text in ["", "\"from_later\""] {
+            let unknown = Error::from_errand_failure(text);
+            assert!(matches!(unknown, Error::Errand(_)), "{unknown}");
+        }
+    }
+
     async fn entries(control: &ControlDatabase) -> Vec<(String, String)> {
         let now = Timestamp(0);
         let found = audit::list_entries(control, None, None, 100, now).await;
@@ -161,6 +209,7 @@ mod tests {
             audit::with_actor(actor, here.run_errand(Entry { target }))
         };
         assert_eq!(run("first").await.unwrap(), 1);
+        assert!(here.errand_route().0.get().is_none(), "no lock is there");
         let elsewhere = Arc::new(Elsewhere {
             control: there.clone(),
             messages: Mutex::default(),

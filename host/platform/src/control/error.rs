@@ -20,6 +20,9 @@ pub enum Error {
     /// Another machine writes the database: nothing was done here.
     #[error("another machine writes the control database")]
     Elsewhere,
+    /// The machine that writes the database has not answered: an errand may be done, and what was to follow it is not.
+    #[error("the machine that writes the control database has not answered")]
+    Unanswered,
     /// This machine follows another one, and may lack what was answered there.
     #[error("this machine may lack the newest commits of the control database")]
     Stale,
@@ -44,7 +47,7 @@ pub enum Error {
     /// The place of counts that several machines share did not take them, or did not answer.
     #[error("views in the ledger: {0}")]
     Shared(String),
-    /// An errand or its answer could not be written or read as a message.
+    /// An errand failed on the other machine, or it or its answer could not be written or read as a message.
     #[error("an errand: {0}")]
     Errand(String),
     /// An answer could not be sealed.

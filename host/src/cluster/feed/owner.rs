@@ -193,6 +193,8 @@ mod tests {
             live,
             beat: BeatCount(1),
             leaving,
+            serves: true,
+            removed: false,
         };
         SeenNode {
             state,

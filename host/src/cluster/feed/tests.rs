@@ -18,6 +18,7 @@ use super::super::known_places::KnownPlaces;
 use super::super::peers::PeerListener;
 use super::super::run::Run;
 use super::super::shipped::{ShippedDatabase, ShippingRoutes};
+use super::super::tests::settings;
 use super::{ControlFeed, FeedFollower, FeedFreshness};
 use crate::config::ClusterSettings;
 use crate::control::{self, ControlChange, ControlDatabase, Freshness as _};
@@ -64,15 +65,8 @@ impl Installation {
         let listener = PeerListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let listener = listener.await.unwrap();
         let settings = ClusterSettings {
-            name: name.to_owned(),
-            ledger: "postgresql://svc@pg/svc".to_owned().into(),
-            bucket: "file:///bucket".parse().unwrap(),
             peer_listen: listener.address(),
-            peer_url: None,
-            synced_standbys: 1,
-            suspect_seconds: 5,
-            stale_pages_seconds: 600,
-            standby: false,
+            ..settings(name)
         };
         let (clock, random) = (Clock::system(), Random::system());
         let run = Run::join(Arc::clone(&self.ledger), &settings, &clock, &random);

@@ -66,6 +66,8 @@ impl TestRun {
             live: true,
             beat: BeatCount(1),
             leaving: false,
+            serves: true,
+            removed: false,
         };
         Self {
             state,

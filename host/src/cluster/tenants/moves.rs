@@ -12,7 +12,7 @@ use super::{ClaimWish, LoadFailure, RELEASES_AT_ONCE, Tenant, TenantPlace, Tenan
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 use svc_database::DatabasePlace;
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, Place};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId};
 
 /// Pause between two looks for databases that nobody uses.
 const RELEASE_EVERY: Duration = Duration::from_secs(2);
@@ -51,8 +51,10 @@ impl<L: Ledger> Tenants<L> {
             return DatabasePlace::Here;
         }
         match self.places.holder(DatabaseName::Backend(id)) {
-            Some(run) if run != self.run.id() => DatabasePlace::Elsewhere,
-            _ => DatabasePlace::Nobody,
+            // It may not have loaded, and no other node can have it.
+            Some(run) if run == self.run.id() => DatabasePlace::Here,
+            Some(_) => DatabasePlace::Elsewhere,
+            None => DatabasePlace::Nobody,
         }
     }
 
@@ -60,15 +62,32 @@ impl<L: Ledger> Tenants<L> {
     pub(super) async fn claim(&self, id: BackendId, wish: ClaimWish) -> Result<Place, LoadFailure> {
         let name = DatabaseName::Backend(id);
         for _ in 0..TRIES {
+            let before = self.places.last_holder(name);
             let claimed = self.run.ledger().claim(self.run.id(), name).await;
             self.places.forget(name);
             match claimed.map_err(anyhow::Error::from)? {
-                ClaimOutcome::Claimed(place) => return Ok(place),
+                ClaimOutcome::Claimed(place) => {
+                    if let Some(before) = before.filter(|run| *run != self.run.id()) {
+                        let silent = self.wait_until_silent(before).await;
+                        silent.map_err(anyhow::Error::from)?;
+                    }
+                    return Ok(place);
+                }
                 ClaimOutcome::Held(_) if wish == ClaimWish::Free => break,
                 ClaimOutcome::Held(place) => places::ask_for(&self.run, place.run, id).await?,
             }
         }
         Err(LoadFailure::Elsewhere)
+    }
+
+    /// Waits until the run that had a database shows it no more. One that lives has given it back; one that an operator had buried may
+    /// not know of its end yet.
+    async fn wait_until_silent(&self, before: RunId) -> Result<(), LedgerError> {
+        self.run.beat().await?;
+        match self.run.peers().known().is_live(before) {
+            true => Ok(()),
+            false => self.run.wait_until_silent(before).await,
+        }
     }
 
     /// Gives back the places of databases that nobody uses, for as long as it is polled.

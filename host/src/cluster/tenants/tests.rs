@@ -7,28 +7,14 @@ use svc_base::random::Random;
 use svc_ledger::MemoryLedger;
 use tokio::sync::mpsc;
 
+use super::super::tests::settings;
 use super::*;
-use crate::config::{ClusterSettings, LedgerUrl};
-
-fn settings() -> ClusterSettings {
-    ClusterSettings {
-        name: "n1".to_owned(),
-        ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
-        bucket: "file:///srv/shared".parse().unwrap(),
-        peer_listen: ([127, 0, 0, 1], 9443).into(),
-        peer_url: None,
-        synced_standbys: 1,
-        suspect_seconds: 5,
-        stale_pages_seconds: 600,
-        standby: false,
-    }
-}
 
 #[tokio::test]
 async fn callers_share_a_load_that_fails() {
     let (clock, random) = (Clock::system(), Random::system());
     let ledger = Arc::new(MemoryLedger::default());
-    let run = Run::join(ledger, &settings(), &clock, &random)
+    let run = Run::join(ledger, &settings("n1"), &clock, &random)
         .await
         .unwrap();
     let data = tempfile::tempdir().unwrap();
