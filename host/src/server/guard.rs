@@ -112,8 +112,7 @@ impl<'g> AnswerGuard<'g> {
             _ if is_refusal => shorten_wait(response, self.node.gate().has_room()),
             _ => response,
         };
-        let is_old = || !self.node.gate().may_answer() || self.node.is_behind();
-        match self.kind == GuardedRequest::View && is_old() {
+        match self.kind == GuardedRequest::View && !self.node.is_current() {
             true => stale_page(response).unwrap_or_else(|| self.given_up().into_response()),
             false => response,
         }
