@@ -66,11 +66,25 @@ pub(super) fn measure_reads(
     Ok(())
 }
 
+/// Publishes pages one after the other at a node that nobody follows; returns the milliseconds of each.
+pub(super) fn publish_unfollowed(node: &Running) -> anyhow::Result<Vec<f64>> {
+    let mut publisher = Publisher::new(node)?;
+    let mut took = Vec::new();
+    for number in 0..WARM_UP + PUBLICATIONS {
+        let publication = publisher.publish(&format!("alone-{number}"))?;
+        if number >= WARM_UP {
+            took.push(publication);
+        }
+    }
+    Ok(took)
+}
+
 /// Measures publications one after the other, of which each waits for the followers, and looks at each page at a follower at once.
+/// `unfollowed` are the times of those before.
 pub(super) fn measure_publications(
-    owner: &Running,
-    follower: &Running,
+    (owner, follower): (&Running, &Running),
     embedded: &Running,
+    unfollowed: &[f64],
     bars: &mut Bars<'_>,
 ) -> anyhow::Result<()> {
     let mut ours = Publisher::new(owner)?;
@@ -93,9 +107,10 @@ pub(super) fn measure_publications(
         "10 KB, HTML", "", "p50 ms", "p99 ms"
     ))?;
     for (what, figures) in [
-        ("with two followers", &shared),
-        ("embedded", &alone),
-        ("from the 201 to the view", &shown),
+        ("with two followers", &shared[..]),
+        ("with none", unfollowed),
+        ("embedded", &alone[..]),
+        ("from the 201 to the view", &shown[..]),
     ] {
         let (middle, last) = (quantile(figures, 0.5), quantile(figures, 0.99));
         print_line(&format!(

@@ -101,9 +101,11 @@ fn measure_all(bench: &Bench, takeovers: usize, bars: &mut Bars<'_>) -> anyhow::
     prepare(&node.svc, &credential)?;
     inserts::measure(&site, &node.svc, &embedded, bars)?;
     measure_reads(&node.svc, &embedded, bars)?;
+    let unfollowed = followers::publish_unfollowed(&node.svc)?;
     let others = vec![site.start_serving()?, site.start_serving()?];
     followers::measure_reads(&node.svc, &others[0].svc, &embedded, bars)?;
-    followers::measure_publications(&node.svc, &others[0].svc, &embedded, bars)?;
+    let pair = (&node.svc, &others[0].svc);
+    followers::measure_publications(pair, &embedded, &unfollowed, bars)?;
     drop(embedded);
     let mut nodes = followers::measure_deaths(&site, &node, others, bars)?;
     nodes.push(node);
