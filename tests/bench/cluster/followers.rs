@@ -68,7 +68,7 @@ pub(super) fn measure_reads(
 
 /// Publishes pages one after the other at a node that nobody follows; returns the milliseconds of each.
 pub(super) fn publish_unfollowed(node: &Running) -> anyhow::Result<Vec<f64>> {
-    let mut publisher = Publisher::new(node)?;
+    let mut publisher = Publisher::new(node, 11)?;
     let mut took = Vec::new();
     for number in 0..WARM_UP + PUBLICATIONS {
         let publication = publisher.publish(&format!("alone-{number}"))?;
@@ -87,8 +87,8 @@ pub(super) fn measure_publications(
     unfollowed: &[f64],
     bars: &mut Bars<'_>,
 ) -> anyhow::Result<()> {
-    let mut ours = Publisher::new(owner)?;
-    let mut theirs = Publisher::new(embedded)?;
+    let mut ours = Publisher::new(owner, 12)?;
+    let mut theirs = Publisher::new(embedded, 12)?;
     let mut reader = follower.client()?;
     let (mut shared, mut alone, mut shown) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..WARM_UP + PUBLICATIONS {
@@ -135,7 +135,7 @@ pub(super) fn measure_deaths(
 ) -> anyhow::Result<Vec<Node>> {
     let mut longest = Vec::new();
     for death in 0..DEATHS {
-        let mut publisher = Publisher::new(&owner.svc)?;
+        let mut publisher = Publisher::new(&owner.svc, 13 + death as u64)?;
         publisher.publish_for(&format!("before-{death}"), BEFORE_DEATH)?;
         // The one that follows for longest goes.
         followers.remove(0).lose()?;
@@ -157,10 +157,11 @@ struct Publisher {
 }
 
 impl Publisher {
-    fn new(svc: &Running) -> anyhow::Result<Self> {
+    /// Connects to a server. Pages of one seed are the same, and a server stores them once.
+    fn new(svc: &Running, seed: u64) -> anyhow::Result<Self> {
         Ok(Self {
             client: svc.client()?,
-            sources: SourceGenerator::new(11),
+            sources: SourceGenerator::new(seed),
         })
     }
 
