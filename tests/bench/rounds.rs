@@ -76,6 +76,11 @@ impl Figures {
         self.cpu.as_secs_f64() * 1e6 / self.answers as f64
     }
 
+    /// Median of the latencies, in milliseconds.
+    pub(crate) fn p50(&self) -> f64 {
+        quantile(&self.latencies, 0.5) / 1e3
+    }
+
     /// Returns the median of the rounds' ratios of throughput.
     pub(crate) fn ratio(&self, other: &Self) -> f64 {
         let rounds = self.rates.iter().zip(&other.rates);

@@ -193,17 +193,28 @@ impl Postgres {
 
     /// Sends a signal to all processes of a server.
     fn signal_all(&self, at: usize, signal: Signal) {
+        for id in self.processes_of(at).into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(id, signal);
+        }
+    }
+
+    /// Ids of all processes of all servers.
+    pub fn processes(&self) -> Vec<i32> {
+        let all = (0..NAMES.len()).flat_map(|at| self.processes_of(at));
+        all.collect()
+    }
+
+    /// Ids of the processes of a server, that of the one which was started first.
+    fn processes_of(&self, at: usize) -> Vec<i32> {
         let Some(process) = &self.running[at] else {
-            return;
+            return Vec::new();
         };
         let first = process.id();
         let children = fs::read_to_string(format!("/proc/{first}/task/{first}/children"));
         let children = children.unwrap_or_default();
         let children = children.split_whitespace().filter_map(|id| id.parse().ok());
-        let all = children.filter_map(Pid::from_raw);
-        for id in std::iter::once(Pid::from_child(process)).chain(all) {
-            let _ = kill_process(id, signal);
-        }
+        let first = i32::try_from(first).into_iter();
+        first.chain(children).collect()
     }
 
     /// Ends a server at once, as a crash does.

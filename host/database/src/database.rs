@@ -320,8 +320,9 @@ impl Database {
     /// [`StatementRunError::Busy`] if that takes too long.
     pub(super) async fn await_visible_commits(&self) -> Result<(), StatementRunError> {
         match &self.shared_commits {
-            Some(shared) => shared.wait_for_visible().await,
-            None => Ok(()),
+            // Boxed, because most answers do not wait, and must not carry the state of a wait.
+            Some(shared) if !shared.is_visible() => Box::pin(shared.wait_for_visible()).await,
+            Some(_) | None => Ok(()),
         }
     }
 

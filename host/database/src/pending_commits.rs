@@ -309,6 +309,11 @@ impl SharedCommits {
         self.durable.has_room()
     }
 
+    /// Whether all that a reader may have seen by now is acknowledged, and may be shown.
+    pub(super) fn is_visible(&self) -> bool {
+        self.is_acknowledged(self.visible.load(Ordering::SeqCst)) && self.durable.may_answer()
+    }
+
     /// Waits until all that a reader may have seen by now is acknowledged, and may be shown.
     ///
     /// # Errors
@@ -318,7 +323,7 @@ impl SharedCommits {
     }
 
     pub(super) async fn wait_within(&self, limit: Duration) -> Result<(), StatementRunError> {
-        if self.is_acknowledged(self.visible.load(Ordering::SeqCst)) && self.durable.may_answer() {
+        if self.is_visible() {
             return Ok(());
         }
         let waited = tokio::time::timeout(limit, self.become_visible()).await;

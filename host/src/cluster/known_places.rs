@@ -94,6 +94,16 @@ impl<L: Ledger> KnownPlaces<L> {
         }
     }
 
+    /// Returns where a database is, if that is known without a look at the ledger, and whoever has it is believed to live.
+    pub fn known_location(&self, database: DatabaseName) -> Option<DatabaseLocation> {
+        let run = self.known(database)?;
+        if run == self.run.id() {
+            return Some(DatabaseLocation::Here);
+        }
+        let is_trusted = self.run.peers().known().is_trusted(run);
+        is_trusted.then_some(DatabaseLocation::At(run))
+    }
+
     /// Returns the run that is believed to have a database and to live, without a look at the ledger.
     pub(super) fn holder(&self, database: DatabaseName) -> Option<RunId> {
         self.known(database).filter(|run| self.lives(*run))
@@ -140,13 +150,17 @@ impl<L: Ledger> KnownPlaces<L> {
         }
         let asked = self.run.clock().elapsed();
         let places = self.run.ledger().places().await?;
+        let places = places.iter().map(|place| (place.database, place.run));
+        let mut runs: HashMap<DatabaseName, RunId> = places.collect();
+        // Every request takes this lock, so that no list of all places is made or dropped under it.
         let mut seen = lock(&self.seen);
         seen.forgotten.retain(|_, at| *at >= asked);
-        let places = places.iter().map(|place| (place.database, place.run));
-        let runs = places.filter(|(database, _)| !seen.forgotten.contains_key(database));
-        let runs: HashMap<DatabaseName, RunId> = runs.collect();
+        for database in seen.forgotten.keys() {
+            runs.remove(database);
+        }
         seen.asked = Some(asked);
-        seen.runs = runs;
+        std::mem::swap(&mut seen.runs, &mut runs);
+        drop(seen);
         Ok(())
     }
 }
@@ -202,6 +216,7 @@ mod tests {
         let places = KnownPlaces::new(Arc::clone(&here));
         let control = DatabaseName::Control;
         let tenant = DatabaseName::Backend(BackendId::new(&clock, &random).unwrap());
+        assert_eq!(places.known_location(control), None);
         assert_eq!(places.locate(control).await, DatabaseLocation::Unknown);
         assert_eq!(places.locate(tenant).await, DatabaseLocation::Here);
         ledger.claim(here.id(), control).await.unwrap();
@@ -209,6 +224,9 @@ mod tests {
         assert_eq!(places.locate(control).await, DatabaseLocation::Here);
         let there_now = DatabaseLocation::At(there.id());
         assert_eq!(places.locate(tenant).await, there_now);
+        for (database, known) in [(control, DatabaseLocation::Here), (tenant, there_now)] {
+            assert_eq!(places.known_location(database), Some(known));
+        }
 
         // What was seen is believed until it turns out to be wrong.
         let ClaimOutcome::Claimed(place) = claimed else {
@@ -217,12 +235,14 @@ mod tests {
         ledger.release(place).await.unwrap();
         assert_eq!(places.locate(tenant).await, there_now);
         places.forget(tenant);
+        assert_eq!(places.known_location(tenant), None);
         assert_eq!(places.locate(tenant).await, DatabaseLocation::Here);
 
         ledger.claim(there.id(), tenant).await.unwrap();
         assert_eq!(places.locate(tenant).await, there_now);
         there.leave().await;
         here.beat().await.unwrap();
+        assert_eq!(places.known_location(tenant), None, "a dead run's");
         assert_eq!(places.locate(tenant).await, DatabaseLocation::Here);
     }
 

@@ -60,6 +60,11 @@ impl<L: Ledger> OwnedDatabases<L> {
         let _ = self.control.set((control, feed));
     }
 
+    /// Whether this run has the control database.
+    pub(super) fn has_control(&self) -> bool {
+        self.control.get().is_some()
+    }
+
     /// Returns the control database, if this run has it.
     pub(super) fn control(&self) -> Option<Arc<ShippedDatabase>> {
         let (control, _) = self.control.get()?;
@@ -104,7 +109,7 @@ pub(super) fn start_tasks<L: Ledger>(
     tokio::spawn(async move {
         loop {
             let waiting = run.gate().waiting_bytes();
-            let owned = databases.tenants.count() + usize::from(databases.control().is_some());
+            let owned = databases.tenants.count() + usize::from(databases.has_control());
             run.metrics()
                 .set_amounts(waiting, owned, bases.tail_bytes());
             tokio::time::sleep(MEASURE_EVERY).await;

@@ -232,7 +232,16 @@ impl<L: Ledger> ServingNode<L> {
 
     /// Whether what this node has of control may be old: it follows, and the owner has not told it what is new for a second.
     pub fn is_behind(&self) -> bool {
-        self.databases.control().is_none() && !self.freshness.is_fresh()
+        !self.databases.has_control() && !self.freshness.is_fresh()
+    }
+
+    /// Whether what this node shows is as new as the ledger: it may answer, and has control or is told what is new.
+    pub fn is_current(&self) -> bool {
+        match self.databases.has_control() {
+            true => self.gate().may_answer(),
+            // It is fresh only while it may answer.
+            false => self.freshness.is_fresh(),
+        }
     }
 
     /// Whether pages that are in memory may be shown: also for a while in which neither the ledger nor control's owner says what is new.
@@ -242,7 +251,7 @@ impl<L: Ledger> ServingNode<L> {
             let now = self.run().clock().elapsed();
             now.saturating_sub(*lock(&self.fresh_at)) < gate.stale_pages()
         };
-        gate.may_show_pages() && (!self.is_behind() || is_recent())
+        self.is_current() || gate.may_show_pages() && (!self.is_behind() || is_recent())
     }
 
     /// Makes this node the owner of control, whose place it has claimed, in the running process. Writes are refused until the duties of an

@@ -150,7 +150,7 @@ pub async fn call(app: &App, context: CallContext<'_>, request: Request) -> Resp
 }
 
 /// Returns the slug of the canonical path of a call.
-fn called_slug(uri: &Uri) -> Option<&str> {
+pub fn called_slug(uri: &Uri) -> Option<&str> {
     let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }

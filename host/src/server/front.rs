@@ -90,7 +90,7 @@ pub(super) async fn handle_request(
     let line = AccessLogLine::begin(app, client, &request_id, &request);
     let mut request = count_body(app, client, linger::linger_on_drop(request));
     let mut admitted = admit_request(app, (&source, client), &request_id, &mut request);
-    if let Some(proxy) = proxy {
+    if let Some(proxy) = proxy_for(app, proxy.as_ref(), (&source, &admitted), &request) {
         let origin = (&source, &*request_id);
         admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
     }
@@ -157,7 +157,22 @@ fn request_id_of(app: &App, source: &RequestSource) -> String {
     forwarded.map_or_else(|| app.request_ids.next(), |it| it.request_id.to_string())
 }
 
-/// Looks which node answers a request that was admitted. Views are answered by every node.
+/// Returns the proxy of a node of several, if another node may have to answer a request. Views and refusals are every node's, and most
+/// calls are known to be answered here.
+fn proxy_for<'p>(
+    app: &App,
+    proxy: Option<&'p Arc<RequestProxy>>,
+    (source, admitted): (&RequestSource, &Result<AdmittedRequest, Problem>),
+    request: &Request,
+) -> Option<&'p Arc<RequestProxy>> {
+    proxy.filter(|proxy| match admitted {
+        Ok(AdmittedRequest::Call(host, _)) => !proxy.is_call_here(app, host, request.uri(), source),
+        Ok(AdmittedRequest::Route(..)) => true,
+        Ok(_) | Err(_) => false,
+    })
+}
+
+/// Looks which node answers a request that was admitted.
 async fn place_request(
     app: &App,
     proxy: &Arc<RequestProxy>,
@@ -179,15 +194,9 @@ async fn place_request(
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let finding = proxy.destination(app, &host, (&method, &uri), source);
     let found = CallerFlow::stranger(client.0).scope(finding).await;
-    let forwarded = ForwardedRequest {
-        hops: source.forwarded().map_or(0, |forwarded| forwarded.hops),
-        database: String::new(),
-        client,
-        request_id: request_id.into(),
-        authority: authority_of(source, request)?.unwrap_or_default().into(),
-    };
     match found {
         Destination::Here if uri.path() == TOOLS_PATH => {
+            let forwarded = forwarded_request((source, request_id), client, request)?;
             let forwarder = proxy.backend_forwarder(app, source, forwarded);
             request.extensions_mut().insert(forwarder);
             admitted
@@ -195,10 +204,26 @@ async fn place_request(
         Destination::Here => admitted,
         Destination::Refused(problem) => Err(problem),
         Destination::Node(database, run) => {
+            let forwarded = forwarded_request((source, request_id), client, request)?;
             let passed = PassedRequest::new(proxy, (database, run), forwarded);
             Ok(AdmittedRequest::Passed(Box::new(passed), client))
         }
     }
+}
+
+/// Returns a request as another node is told of it; which database it is about is added where it is passed on.
+fn forwarded_request(
+    (source, request_id): (&RequestSource, &str),
+    client: ClientIp,
+    request: &Request,
+) -> Result<ForwardedRequest, Problem> {
+    Ok(ForwardedRequest {
+        hops: source.forwarded().map_or(0, |forwarded| forwarded.hops),
+        database: String::new(),
+        client,
+        request_id: request_id.into(),
+        authority: authority_of(source, request)?.unwrap_or_default().into(),
+    })
 }
 
 /// Adds the headers of every answer.

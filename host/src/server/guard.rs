@@ -17,6 +17,9 @@ const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control
 /// Ends of the paths of sign-ins, which change something although their method is safe.
 const SIGN_IN_PATHS: [&str; 2] = ["/auth/login", "/auth/complete"];
 
+/// End of the paths of calls.
+const CALL_PATH: &str = "/api/op";
+
 /// Kind of a request, by what may have been done when its answer is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuardedRequest {
@@ -26,7 +29,9 @@ enum GuardedRequest {
     View,
     /// A request that only reads.
     Read,
-    /// A request that may change something.
+    /// A call of an action, which may change something or not. Its database asks for room where it writes.
+    Call,
+    /// Any other request that may change something.
     Write,
 }
 
@@ -40,6 +45,8 @@ impl GuardedRequest {
             && !SIGN_IN_PATHS.iter().any(|end| path.ends_with(end))
         {
             Self::Read
+        } else if path.ends_with(CALL_PATH) {
+            Self::Call
         } else {
             Self::Write
         }
@@ -78,14 +85,16 @@ impl<'g> AnswerGuard<'g> {
         match self.kind {
             GuardedRequest::Probe => true,
             GuardedRequest::View => self.node.may_show_pages(),
-            GuardedRequest::Read | GuardedRequest::Write => self.node.gate().may_answer(),
+            GuardedRequest::Read | GuardedRequest::Call | GuardedRequest::Write => {
+                self.node.gate().may_answer()
+            }
         }
     }
 
     /// Problem in place of an answer that is given up.
     fn given_up(self) -> Problem {
         match self.kind {
-            GuardedRequest::Write => Problem::interrupted(),
+            GuardedRequest::Call | GuardedRequest::Write => Problem::interrupted(),
             GuardedRequest::Probe | GuardedRequest::View | GuardedRequest::Read => refusal(),
         }
     }
@@ -101,8 +110,7 @@ impl<'g> AnswerGuard<'g> {
             _ if is_refusal => shorten_wait(response, self.node.gate().has_room()),
             _ => response,
         };
-        let is_old = !self.node.gate().may_answer() || self.node.is_behind();
-        match self.kind == GuardedRequest::View && is_old {
+        match self.kind == GuardedRequest::View && !self.node.is_current() {
             true => stale_page(response).unwrap_or_else(|| self.given_up().into_response()),
             false => response,
         }
@@ -204,7 +212,8 @@ mod tests {
     #[test]
     fn requests_are_told_apart_by_what_may_have_been_done() {
         for (method, path, is_view, kind) in [
-            (Method::POST, "/page/api/op", false, GuardedRequest::Write),
+            (Method::POST, "/page/api/op", false, GuardedRequest::Call),
+            (Method::POST, "/page/mcp", false, GuardedRequest::Write),
             (Method::DELETE, "/api/v1/x", false, GuardedRequest::Write),
             (Method::GET, "/api/v1/x", false, GuardedRequest::Read),
             (

@@ -18,6 +18,9 @@ use crate::cluster::{
 
 /// Other nodes of the installation.
 pub(super) trait OtherNodes: fmt::Debug + Send + Sync {
+    /// Returns where a database is believed to be, if that is known without asking anybody.
+    fn known_location(&self, database: DatabaseName) -> Option<DatabaseLocation>;
+
     /// Returns where a database is believed to be.
     fn locate(&self, database: DatabaseName) -> BoxFuture<'_, DatabaseLocation>;
 
@@ -59,6 +62,10 @@ impl ClusterNodes {
 }
 
 impl OtherNodes for ClusterNodes {
+    fn known_location(&self, database: DatabaseName) -> Option<DatabaseLocation> {
+        self.places.known_location(database)
+    }
+
     fn locate(&self, database: DatabaseName) -> BoxFuture<'_, DatabaseLocation> {
         self.places.locate(database).boxed()
     }

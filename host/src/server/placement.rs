@@ -9,6 +9,9 @@ use svc_base::names::is_slug;
 use crate::deployments::model::is_reserved;
 use crate::http::hosts::HostKind;
 
+/// Segments of a path that are looked at: one more than the longest path that is named whole.
+const SEGMENTS: usize = 9;
+
 /// Place of a request among the nodes of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestPlace<'r> {
@@ -44,8 +47,13 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
     let is_look = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
     let is_landing = *host == HostKind::Landing;
     let path = uri.path();
-    let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-    let place = match segments[..] {
+    let mut segments = [""; SEGMENTS];
+    let mut count = 0;
+    for (at, segment) in segments.iter_mut().zip(path.strip_prefix('/')?.split('/')) {
+        *at = segment;
+        count += 1;
+    }
+    let place = match segments[..count] {
         ["healthz" | "readyz"] => RequestPlace::AnyNode,
         ["api" | "mcp" | "_preview", ..] if is_landing => return None,
         ["api", "v1", ref rest @ ..] => place_of_api(method, rest, uri.query())?,
@@ -252,6 +260,11 @@ mod tests {
             ("GET /api/v2/x", "none"),
             ("GET /api/v1/projects/p/backend/other", "none"),
             ("GET /room/other", "none"),
+            (
+                "POST /api/v1/projects/p/backend/rooms/r/messages/more",
+                "none",
+            ),
+            ("GET /_svc/docs/a/b/c/d/e/f/g/h", "any"),
             ("GET /_svc/other", "none"),
             ("GET /Room/api/op", "none"),
         ] {

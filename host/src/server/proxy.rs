@@ -37,6 +37,7 @@ use crate::cluster::{
 use crate::http::forwarded::{BackendForwarder, ForwardedRequest, RequestSource};
 use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
+use crate::router;
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
 
@@ -143,6 +144,27 @@ impl RequestProxy {
         tokio::join!(self.tunnels.stop(), self.answering.closed());
     }
 
+    /// Whether a call of an action is known to be answered here, by what is in memory. Nobody is asked, and nothing is allocated: most
+    /// calls are such.
+    pub(super) fn is_call_here(
+        &self,
+        app: &App,
+        host: &HostKind,
+        uri: &Uri,
+        source: &RequestSource,
+    ) -> bool {
+        let database = match source.forwarded() {
+            Some(forwarded) => forwarded.database.parse().ok(),
+            None => {
+                let slug = router::called_slug(uri);
+                let backend = slug.and_then(|slug| app.serving.known_backend(host, slug));
+                backend.map(DatabaseName::Backend)
+            }
+        };
+        let known = database.and_then(|database| self.nodes.known_location(database));
+        known == Some(DatabaseLocation::Here)
+    }
+
     /// Returns the node that a request is for. Another node names the database itself.
     pub(super) async fn destination(
         &self,
@@ -168,8 +190,14 @@ impl RequestProxy {
         source: &RequestSource,
     ) -> Destination {
         let hops = source.forwarded().map_or(0, |forwarded| forwarded.hops);
-        let located = timeout(LOCATE_TIMEOUT, self.nodes.locate(database)).await;
-        match located.unwrap_or(DatabaseLocation::Unknown) {
+        let located = match self.nodes.known_location(database) {
+            Some(known) => known,
+            None => {
+                let located = timeout(LOCATE_TIMEOUT, self.nodes.locate(database)).await;
+                located.unwrap_or(DatabaseLocation::Unknown)
+            }
+        };
+        match located {
             DatabaseLocation::Here => Destination::Here,
             DatabaseLocation::At(run) if hops < MAX_HOPS => Destination::Node(database, run),
             DatabaseLocation::At(_) | DatabaseLocation::Unknown => Destination::Refused(refusal()),

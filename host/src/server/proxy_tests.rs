@@ -60,11 +60,16 @@ struct SentRequest {
 struct FakeNodes {
     answers: Mutex<VecDeque<FakeAnswer>>,
     sent: Mutex<Vec<SentRequest>>,
-    /// Where every database is.
+    /// Where every database is, and where it is known to be without asking.
     location: Mutex<Option<DatabaseLocation>>,
+    known_location: Mutex<Option<DatabaseLocation>>,
 }
 
 impl OtherNodes for FakeNodes {
+    fn known_location(&self, _: DatabaseName) -> Option<DatabaseLocation> {
+        *lock(&self.known_location)
+    }
+
     fn locate(&self, _: DatabaseName) -> BoxFuture<'_, DatabaseLocation> {
         let found = lock(&self.location).unwrap_or(DatabaseLocation::At(run(2)));
         async move { found }.boxed()
@@ -314,6 +319,23 @@ async fn a_request_takes_two_hops_at_most() {
             };
             assert_eq!(found, expected, "{location:?} {source:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_database_whose_place_is_known_is_not_looked_for() {
+    let nodes = Arc::new(FakeNodes::default());
+    let proxy = RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT);
+    *lock(&nodes.location) = Some(DatabaseLocation::Unknown);
+    let source = RequestSource::Client([192, 0, 2, 7].into());
+    for known in [DatabaseLocation::Here, DatabaseLocation::At(run(3))] {
+        *lock(&nodes.known_location) = Some(known);
+        let found = match proxy.look_for(DatabaseName::Control, &source).await {
+            Destination::Here => DatabaseLocation::Here,
+            Destination::Node(_, run) => DatabaseLocation::At(run),
+            Destination::Refused(_) => DatabaseLocation::Unknown,
+        };
+        assert_eq!(found, known);
     }
 }
 

@@ -1,10 +1,12 @@
-//! A node of several beside a server of one machine and a bare client of the ledger: PostgreSQL with two standbys that it waits for, all
-//! on one machine, in one run and in turns.
+//! Nodes of one installation beside a server of one machine and a bare client of the ledger: PostgreSQL with two standbys that it waits
+//! for, all on one machine, in one run and in turns.
 
 mod appends;
+mod followers;
 mod inserts;
 mod many;
 mod site;
+mod spread;
 mod takeovers;
 
 use anyhow::ensure;
@@ -53,6 +55,12 @@ impl Bars<'_> {
         );
     }
 
+    /// Adds a figure that has no bar here.
+    fn note(&mut self, figure: &str, measured: f64) {
+        self.rows
+            .push(format!("{figure:52} {:>9} {measured:>9.2}", "none"));
+    }
+
     fn add_row(&mut self, figure: &str, bar: &str, measured: f64, reached: bool) {
         let verdict = if reached { "ok" } else { "missed" };
         self.rows
@@ -65,13 +73,13 @@ impl Bars<'_> {
     }
 }
 
-/// Measures one node, and a standby that takes over.
+/// Measures one node alone, then three, of which some are killed, and what a node has that takes over.
 pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
     if !svc_tests::postgres::is_installed() {
         return print_line("\nPostgreSQL is not installed: no node of several is measured.");
     }
     print_title(&format!(
-        "A node of several, {ROUNDS} alternating rounds of {} ms; embedded is a server of one machine, bare a client of the ledger alone",
+        "Nodes of one installation, {ROUNDS} alternating rounds of {} ms; embedded is a server of one machine, bare a client of the ledger alone",
         ROUND.as_millis()
     ))?;
     let mut bars = Bars {
@@ -88,14 +96,23 @@ fn measure_all(bench: &Bench, takeovers: usize, bars: &mut Bars<'_>) -> anyhow::
     let (embedded, credential) = bench.start_owned("cluster-embedded")?;
     prepare(&embedded, &credential)?;
     let site = Site::found(bench)?;
-    let node = site.start()?;
-    node.wait_until_ready()?;
+    let node = site.start_serving()?;
     let credential = bench.create_namespace(&node.data)?;
     prepare(&node.svc, &credential)?;
     inserts::measure(&site, &node.svc, &embedded, bars)?;
     measure_reads(&node.svc, &embedded, bars)?;
+    let unfollowed = followers::publish_unfollowed(&node.svc)?;
+    let others = vec![site.start_serving()?, site.start_serving()?];
+    followers::measure_reads(&node.svc, &others[0].svc, &embedded, bars)?;
+    let pair = (&node.svc, &others[0].svc);
+    followers::measure_publications(pair, &embedded, &unfollowed, bars)?;
     drop(embedded);
-    let node = takeovers::measure(&site, node, takeovers, bars)?;
+    let mut nodes = followers::measure_deaths(&site, &node, others, bars)?;
+    nodes.push(node);
+    let nodes = takeovers::measure(&site, nodes, (credential.as_str(), takeovers), bars)?;
+    let mut nodes = spread::measure(&site, nodes, &credential, bars)?;
+    let node = site.take_owner(&mut nodes)?;
+    drop(nodes);
     many::measure(&site, node, &credential, bars)
 }
 

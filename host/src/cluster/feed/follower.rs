@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -35,8 +36,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 pub struct FeedFreshness {
     clock: Clock,
     gate: Arc<AnswerGate>,
-    /// End of the second of the last poll after which the replica had everything.
-    until: watch::Sender<Option<Duration>>,
+    /// End of the second of the last poll after which the replica had everything, in nanoseconds; 0 if nobody is followed. It is no
+    /// part of what is waited for, because every view looks.
+    until: AtomicU64,
+    /// Told of each poll that is answered.
+    extended: watch::Sender<()>,
 }
 
 impl fmt::Debug for FeedFreshness {
@@ -53,34 +57,35 @@ impl FeedFreshness {
         Arc::new(Self {
             clock: run.clock().clone(),
             gate: Arc::clone(run.gate()),
-            until: watch::Sender::new(None),
+            until: AtomicU64::new(0),
+            extended: watch::Sender::new(()),
         })
     }
 
     /// Waits until the replica is fresh.
     pub async fn wait_until_fresh(&self) {
-        let mut until = self.until.subscribe();
-        // Each poll that is answered is a change.
-        while !self.is_fresh() && until.changed().await.is_ok() {}
+        let mut extended = self.extended.subscribe();
+        while !self.is_fresh() && extended.changed().await.is_ok() {}
     }
 
     /// Notes that everything is here which the answer to a poll named. The poll was sent at `sent`.
     fn extend(&self, sent: Duration) {
-        let until = sent + FRESH_FOR;
-        self.until
-            .send_modify(|known| *known = (*known).max(Some(until)));
+        let until = (sent + FRESH_FOR).as_nanos();
+        let until = u64::try_from(until).unwrap_or(u64::MAX);
+        self.until.fetch_max(until, Ordering::SeqCst);
+        self.extended.send_replace(());
     }
 
     /// Notes that nobody is followed any more.
     fn end(&self) {
-        self.until.send_replace(None);
+        self.until.store(0, Ordering::SeqCst);
     }
 }
 
 impl Freshness for FeedFreshness {
     fn is_fresh(&self) -> bool {
-        let until = *self.until.borrow();
-        until.is_some_and(|until| self.clock.elapsed() < until) && self.gate.may_answer()
+        let until = Duration::from_nanos(self.until.load(Ordering::SeqCst));
+        self.clock.elapsed() < until && self.gate.may_answer()
     }
 }
 

@@ -30,6 +30,8 @@ use crate::cluster::keys::{CERTIFICATE_NAME, RunKeys};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for which a connection is kept that nobody uses. The listener waits longer.
 const IDLE_LIMIT: Duration = Duration::from_secs(20);
+/// Time between two looks for kept connections that have ended or rested for too long.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Most connections to a run that are kept.
 const MAX_KEPT: usize = 256;
 /// Most connections to a run that are being made: fewer than its listener takes of one address.
@@ -68,6 +70,8 @@ pub struct PeerClient {
 /// Connections to a run.
 struct RunConnections {
     kept: Vec<KeptConnection>,
+    /// Time at which all of them were looked at.
+    looked: Duration,
     connecting: Arc<Semaphore>,
 }
 
@@ -75,6 +79,7 @@ impl Default for RunConnections {
     fn default() -> Self {
         Self {
             kept: Vec::new(),
+            looked: Duration::ZERO,
             connecting: Arc::new(Semaphore::new(MAX_CONNECTING)),
         }
     }
@@ -156,13 +161,21 @@ impl PeerClient {
         }
         let now = self.clock.elapsed();
         let mut runs = lock(&self.runs);
-        let kept = &mut runs.get_mut(&run)?.kept;
-        kept.retain(|one| {
-            let is_old = now.saturating_sub(one.since) > IDLE_LIMIT;
-            !(one.sender.is_closed() || is_old && one.sender.is_ready())
-        });
-        let ready = kept.iter().rposition(|one| one.sender.is_ready())?;
-        Some(kept.swap_remove(ready).sender)
+        let connections = runs.get_mut(&run)?;
+        let is_old = |one: &KeptConnection| now.saturating_sub(one.since) > IDLE_LIMIT;
+        let kept = &mut connections.kept;
+        // Not with each request: there may be hundreds, and the lock is held.
+        if now.saturating_sub(connections.looked) >= LOOK_EVERY {
+            connections.looked = now;
+            kept.retain(|one| !(one.sender.is_closed() || is_old(one) && one.sender.is_ready()));
+        }
+        loop {
+            let ready = kept.iter().rposition(|one| one.sender.is_ready())?;
+            let one = kept.swap_remove(ready);
+            if !is_old(&one) {
+                return Some(one.sender);
+            }
+        }
     }
 
     /// Keeps a connection, whose answer may still be under way.

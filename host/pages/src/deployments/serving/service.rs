@@ -18,7 +18,7 @@ use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
 use svc_base::clock::Timestamp;
-use svc_base::ids::DeploymentId;
+use svc_base::ids::{BackendId, DeploymentId};
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
 use svc_sandbox::{CallerFlow, Lane, Sandbox};
@@ -216,6 +216,19 @@ impl PageService {
             return Err(PageLookupError::NotFound);
         }
         let page = self.page(slug).await?;
+        self.check_on_host(host, &page)?;
+        Ok(page)
+    }
+
+    /// Returns the backend of the page at a slug for a host, if the page is in memory.
+    pub fn known_backend(&self, host: &HostKind, slug: &str) -> Option<BackendId> {
+        let page = self.pages.get(slug)?;
+        self.check_on_host(host, &page).ok()?;
+        page.backend
+    }
+
+    /// Checks that a page is one of a host, and may still be shown.
+    fn check_on_host(&self, host: &HostKind, page: &ServedPage) -> Result<(), PageLookupError> {
         let here = match host {
             HostKind::Project(label) => {
                 matches!(&page.kind, PageKind::Frontend { host_label } if host_label == label)
@@ -225,8 +238,7 @@ impl PageService {
         if !here {
             return Err(PageLookupError::NotFound);
         }
-        self.check_available(&page)?;
-        Ok(page)
+        self.check_available(page)
     }
 
     /// Whether a page is asked for away from the origin that its project has.
