@@ -6,10 +6,14 @@ mod faults;
 mod founding_crashes;
 mod nemesis;
 mod operators;
+mod payments;
 mod relays;
 mod restores;
 mod several;
+mod sign_in;
+mod sockets;
 mod standby;
+mod tools;
 mod views;
 
 use svc_tests::Binary;

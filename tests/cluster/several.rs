@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::json;
 use svc_tests::cluster::{Cluster, ClusterNode, Writers};
-use svc_tests::{ReadAnswer, Socket, SocketEvent, wait_until};
+use svc_tests::{ReadAnswer, Socket, wait_until};
 
 use crate::svc;
 
@@ -11,7 +11,7 @@ use crate::svc;
 const PAGES: u64 = 8;
 
 /// Starts an installation with the page `room`, its owner, and a node that follows.
-async fn start_two() -> (Cluster, ClusterNode, ClusterNode) {
+pub(crate) async fn start_two() -> (Cluster, ClusterNode, ClusterNode) {
     let (cluster, owner) = Cluster::with_room(svc()).await;
     let follower = cluster.start("n2", false).await;
     follower.wait_until_ready().await;
@@ -118,17 +118,8 @@ async fn an_operator_has_a_node_that_follows_take_control() {
     assert_eq!(again["had_control"], true);
 }
 
-/// Waits until a socket is closed; returns the code.
-async fn close_code(mut socket: Socket) -> Option<u16> {
-    loop {
-        if let SocketEvent::Closed(code) = socket.next().await {
-            return code;
-        }
-    }
-}
-
 /// Number of databases that a node has.
-async fn databases(cluster: &Cluster, at: &ClusterNode, name: &str) -> u64 {
+pub(crate) async fn databases(cluster: &Cluster, at: &ClusterNode, name: &str) -> u64 {
     let list = ["node", "list", "--json"];
     let listed = cluster.run(&at.data, &list).await.json();
     let mut nodes = listed["nodes"].as_array().unwrap().iter();
@@ -161,8 +152,8 @@ async fn a_database_moves_to_control_when_that_writes_it_and_its_sockets_come_al
     let script = json!({ "ddl": "CREATE TABLE later (x)" });
     let migrate = cluster.owner_request(&follower, Method::PATCH, &cluster.backend());
     migrate.json(&script).answer().await.expect(200);
-    for socket in sockets {
-        assert_eq!(close_code(socket).await, Some(1012));
+    for mut socket in sockets {
+        assert_eq!(socket.wait_for_close().await, Some(1012));
     }
     assert_eq!(databases(&cluster, &owner, "n3").await, 0);
     follower.add((1, 3)).await.expect(200);
