@@ -129,7 +129,9 @@ async fn what_one_node_begins_another_one_completes() {
         // The browser keeps its cookie: the session itself has ended.
         let cookies = ada.cookies.clone();
         let url = ada.url("/auth/logout");
-        ada.send(begins, &url, Some(String::new())).await.expect(204);
+        ada.send(begins, &url, Some(String::new()))
+            .await
+            .expect(204);
         ada.cookies = cookies;
         for node in [&follower, &owner] {
             ada.call(node).await.problem(401, "identity_required");
