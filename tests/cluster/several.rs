@@ -1,10 +1,12 @@
 //! Two nodes that serve one installation: whichever is asked, the answer is the same.
 
+use futures_util::future::join_all;
 use http::Method;
 use serde_json::json;
 use svc_tests::cluster::{Cluster, ClusterNode, Writers};
-use svc_tests::{ReadAnswer, Socket, wait_until};
+use svc_tests::{ReadAnswer, Socket, SocketEvent, wait_until};
 
+use crate::sockets::watch_entries;
 use crate::svc;
 
 /// Pages that are published at each node.
@@ -151,13 +153,35 @@ async fn a_database_moves_to_control_when_that_writes_it_and_its_sockets_come_al
     }
     let script = json!({ "ddl": "CREATE TABLE later (x)" });
     let migrate = cluster.owner_request(&follower, Method::PATCH, &cluster.backend());
-    migrate.json(&script).answer().await.expect(200);
+    // Others come while it moves: each is refused, sent away, or told of what comes later.
+    let coming = (0..16).map(|number: usize| {
+        let address = [&follower, &owner][number % 2].process.address();
+        async move {
+            let mut socket = Socket::open(address, "/room/api/live", &[]).await.ok()?;
+            watch_entries(&mut socket).await;
+            Some(socket)
+        }
+    });
+    let (migrated, coming) = tokio::join!(migrate.json(&script).answer(), join_all(coming));
+    migrated.expect(200);
     for mut socket in sockets {
         assert_eq!(socket.wait_for_close().await, Some(1012));
     }
     assert_eq!(databases(&cluster, &owner, "n3").await, 0);
     follower.add((1, 3)).await.expect(200);
     assert_eq!(cluster.entries(&owner).await.len(), 3);
+    for mut socket in coming.into_iter().flatten() {
+        let closed = loop {
+            match socket.next().await {
+                SocketEvent::Closed(code) => break code,
+                SocketEvent::Text(frame) if frame["result"]["rows"][2].is_object() => {
+                    break Some(1012);
+                }
+                SocketEvent::Text(_) => {}
+            }
+        };
+        assert_eq!(closed, Some(1012));
+    }
     let address = follower.process.address();
     let again = Socket::open(address, "/room/api/live", &[]).await;
     assert!(again.is_ok());

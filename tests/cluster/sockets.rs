@@ -1,10 +1,12 @@
 //! Rooms, live queries and event streams through nodes that do not have the database, and after it has moved to another one.
 
+use futures_util::SinkExt;
 use http::{Method, header};
 use reqwest::Response;
 use serde_json::json;
 use svc_tests::cluster::{Cluster, ClusterNode};
 use svc_tests::{ReadAnswer, Socket, wait_until};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::several::{databases, start_two};
 
@@ -21,10 +23,7 @@ impl Visitors {
         let welcome = room.wait_for_envelope("svc:welcome").await;
         assert_eq!(welcome["data"]["seq"], 0, "{welcome}");
         let mut live = open(node, "/room/api/live").await;
-        let (id, params) = ("all", json!({ "after": 0 }));
-        let subscribe =
-            json!({ "v": 1, "type": "subscribe", "id": id, "action": "page", "params": params });
-        live.send(subscribe.to_string()).await;
+        watch_entries(&mut live).await;
         Self { room, live }
     }
 
@@ -46,6 +45,15 @@ impl Visitors {
         let room = self.room.wait_for_close().await;
         [room, self.live.wait_for_close().await]
     }
+}
+
+/// Subscribes to all entries, unless the socket is closed already.
+pub(crate) async fn watch_entries(live: &mut Socket) {
+    let (id, params) = ("all", json!({ "after": 0 }));
+    let subscribe =
+        json!({ "v": 1, "type": "subscribe", "id": id, "action": "page", "params": params });
+    // What is next to be read says that it is closed.
+    let _ = live.0.send(Message::text(subscribe.to_string())).await;
 }
 
 /// Opens a socket as soon as the node accepts it.
