@@ -33,6 +33,7 @@ op_burst = 100000000
 op_deployment_burst = 100000000
 owner_burst = 1000000
 deploy_burst = 1000000
+mcp_burst = 1000000
 projects_free = 1000000
 projects_pro = 1000000
 free_disk_bytes = 0
