@@ -100,7 +100,7 @@ declare namespace svc {
       picture?: string;
     }
     interface Events {
-      /** The room is open, for the first time or again. */
+      /** The room is open, for the first time or again. A `seq` below the last one that was heard: the room counts anew. */
       open: { client_id: string; room: string; members: number; seq: number };
       message: Message;
       /** How many are in the room, this client included. */

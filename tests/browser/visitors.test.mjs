@@ -124,3 +124,19 @@ test('a certified OpenID Connect provider', async () => {
   assert.equal(user.provider, 'acme');
   await signBookAndSignOut(page, place, 'Ada');
 });
+
+test('who is signed in is asked again while another server takes over', async () => {
+  const place = await startGuestBook();
+  const { page } = await openPage(browser, new URL(place.book).origin);
+  const user = { id: 'usr_1', name: 'Ada', expires_at: '2026-12-01T00:00:00.000Z' };
+  let asked = 0;
+  await page.route('**/auth/status', (route) => {
+    asked += 1;
+    if (asked > 2) return route.fulfill({ json: { user } });
+    return route.fulfill({ status: 503, headers: { 'retry-after': '1' }, json: { code: 'capacity_reached' } });
+  });
+  await page.goto(place.book);
+  const found = await page.evaluate(() => svc.auth.user());
+  assert.equal(found.name, 'Ada');
+  assert.equal(asked, 3);
+});

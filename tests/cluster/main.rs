@@ -7,10 +7,14 @@ mod founding_crashes;
 mod guests;
 mod nemesis;
 mod operators;
+mod payments;
 mod relays;
 mod restores;
 mod several;
+mod sign_in;
+mod sockets;
 mod standby;
+mod tools;
 mod views;
 
 use svc_tests::Binary;

@@ -1,17 +1,19 @@
 //! Two nodes that serve one installation: whichever is asked, the answer is the same.
 
+use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::cluster::{Cluster, ClusterNode, Writers};
 use svc_tests::{ReadAnswer, Socket, SocketEvent, wait_until};
 
+use crate::sockets::watch_entries;
 use crate::svc;
 
 /// Pages that are published at each node.
 const PAGES: u64 = 8;
 
 /// Starts an installation with the page `room`, its owner, and a node that follows.
-async fn start_two() -> (Cluster, ClusterNode, ClusterNode) {
+pub(crate) async fn start_two() -> (Cluster, ClusterNode, ClusterNode) {
     let (cluster, owner) = Cluster::with_room(svc()).await;
     let follower = cluster.start("n2", false).await;
     follower.wait_until_ready().await;
@@ -118,19 +120,16 @@ async fn an_operator_has_a_node_that_follows_take_control() {
     assert_eq!(again["had_control"], true);
 }
 
-/// Waits until a socket is closed; returns the code.
-async fn close_code(mut socket: Socket) -> Option<u16> {
-    loop {
-        if let SocketEvent::Closed(code) = socket.next().await {
-            return code;
-        }
-    }
-}
-
 /// The node of this name, as another one lists it.
 async fn listed(cluster: &Cluster, at: &ClusterNode, name: &str) -> Value {
     let mut nodes = cluster.nodes(at).await.into_iter();
     nodes.find(|node| node["name"] == name).unwrap()
+}
+
+/// Number of databases that a node has.
+pub(crate) async fn databases(cluster: &Cluster, at: &ClusterNode, name: &str) -> u64 {
+    let node = listed(cluster, at, name).await;
+    node["databases"].as_u64().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,13 +178,35 @@ async fn a_database_moves_to_control_when_that_writes_it_and_its_sockets_come_al
     }
     let script = json!({ "ddl": "CREATE TABLE later (x)" });
     let migrate = cluster.owner_request(&follower, Method::PATCH, &cluster.backend());
-    migrate.json(&script).answer().await.expect(200);
-    for socket in sockets {
-        assert_eq!(close_code(socket).await, Some(1012));
+    // Others come while it moves: each is refused, sent away, or told of what comes later.
+    let coming = (0..16).map(|number: usize| {
+        let address = [&follower, &owner][number % 2].process.address();
+        async move {
+            let mut socket = Socket::open(address, "/room/api/live", &[]).await.ok()?;
+            watch_entries(&mut socket).await;
+            Some(socket)
+        }
+    });
+    let (migrated, coming) = tokio::join!(migrate.json(&script).answer(), join_all(coming));
+    migrated.expect(200);
+    for mut socket in sockets {
+        assert_eq!(socket.wait_for_close().await, Some(1012));
     }
-    assert_eq!(listed(&cluster, &owner, "n3").await["databases"], 0);
+    assert_eq!(databases(&cluster, &owner, "n3").await, 0);
     follower.add((1, 3)).await.expect(200);
     assert_eq!(cluster.entries(&owner).await.len(), 3);
+    for mut socket in coming.into_iter().flatten() {
+        let closed = loop {
+            match socket.next().await {
+                SocketEvent::Closed(code) => break code,
+                SocketEvent::Text(frame) if frame["result"]["rows"][2].is_object() => {
+                    break Some(1012);
+                }
+                SocketEvent::Text(_) => {}
+            }
+        };
+        assert_eq!(closed, Some(1012));
+    }
     let address = follower.process.address();
     let again = Socket::open(address, "/room/api/live", &[]).await;
     assert!(again.is_ok());

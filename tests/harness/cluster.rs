@@ -33,6 +33,7 @@ op_burst = 100000000
 op_deployment_burst = 100000000
 owner_burst = 1000000
 deploy_burst = 1000000
+mcp_burst = 1000000
 projects_free = 1000000
 projects_pro = 1000000
 free_disk_bytes = 0
@@ -56,6 +57,8 @@ pub struct Cluster {
     binary: Binary,
     pub postgres: Postgres,
     directory: TempDir,
+    /// More settings of every node, which come first.
+    settings: String,
     /// Number of data directories that were made.
     directories: AtomicU64,
     credential: String,
@@ -107,6 +110,7 @@ impl Cluster {
             binary,
             postgres: Postgres::start().await,
             directory,
+            settings: String::new(),
             directories: AtomicU64::new(0),
             credential: String::new(),
             project: String::new(),
@@ -115,7 +119,12 @@ impl Cluster {
 
     /// Starts the ledger, and founds an empty installation in it.
     pub async fn found(binary: Binary) -> Self {
-        let cluster = Self::unfounded(binary).await;
+        Self::found_with_settings(binary, "").await
+    }
+
+    async fn found_with_settings(binary: Binary, settings: &str) -> Self {
+        let mut cluster = Self::unfounded(binary).await;
+        settings.clone_into(&mut cluster.settings);
         let data = cluster.new_data("founding");
         for _ in 0..2 {
             let founded = cluster.found_with(&data, None).await;
@@ -169,7 +178,12 @@ impl Cluster {
 
     /// Founds an installation, and starts a node that serves the page `room`.
     pub async fn with_room(binary: Binary) -> (Self, ClusterNode) {
-        let mut cluster = Self::found(binary).await;
+        Self::with_room_and_settings(binary, "").await
+    }
+
+    /// Does the same, with more settings of every node.
+    pub async fn with_room_and_settings(binary: Binary, settings: &str) -> (Self, ClusterNode) {
+        let mut cluster = Self::found_with_settings(binary, settings).await;
         let node = cluster.start("n1", false).await;
         node.wait_until_ready().await;
         cluster.make_room(&node).await;
@@ -187,8 +201,9 @@ impl Cluster {
         let path = self.directory.path().join(format!("{name}.toml"));
         let bucket = self.bucket();
         let (url, bucket) = (self.postgres.url(), bucket.display());
+        let settings = &self.settings;
         let text = format!(
-            "{LIMITS}[cluster]\nname = '{name}'\nledger = '{url}'\nbucket = 'file://{bucket}'\n\
+            "{settings}{LIMITS}[cluster]\nname = '{name}'\nledger = '{url}'\nbucket = 'file://{bucket}'\n\
              peer_listen = '127.0.0.1:0'\nsuspect_seconds = 4\n"
         );
         fs::write(&path, text).unwrap();
@@ -298,6 +313,28 @@ impl Cluster {
             let path = format!("{}/{below}", self.project);
             self.owner(node, method, &path, &body).await.expect(status);
         }
+    }
+
+    /// Sends a request of the owner's, about something of the project.
+    pub async fn ask(
+        &self,
+        node: &ClusterNode,
+        method: Method,
+        below: &str,
+        body: &Value,
+    ) -> Answer {
+        let path = format!("{}{below}", self.project);
+        self.owner(node, method, &path, body).await
+    }
+
+    /// Returns the owner's credential.
+    pub fn credential(&self) -> &str {
+        &self.credential
+    }
+
+    /// Returns the id of the owner's project.
+    pub fn project(&self) -> &str {
+        self.project.trim_start_matches('/')
     }
 
     /// Sends a request of the owner's.

@@ -18,7 +18,13 @@
   };
   const ask = async () => {
     try {
-      const response = await fetch(`/${slug}/auth/status`);
+      const status = () => fetch(`/${slug}/auth/status`);
+      let response = await status();
+      // While another server takes over nobody knows, for some seconds.
+      for (let more = 15; more > 0 && response.status === 503 && waits(response) === 1; more -= 1) {
+        await new Promise((wake) => setTimeout(wake, 1000));
+        response = await status();
+      }
       const { user } = await response.json();
       if (!response.ok || !user) return null;
       const { expires_at: expiresAt, ...rest } = user;

@@ -9,13 +9,12 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
+use super::placement::is_repeatable;
 use crate::cluster::{AnswerGate, ServingClusterNode};
 use crate::http::problem::{Problem, ProblemCode};
 
 /// Header that has an edge keep a page for long.
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
-/// Ends of the paths of sign-ins, which change something although their method is safe.
-const SIGN_IN_PATHS: [&str; 2] = ["/auth/login", "/auth/complete"];
 
 /// End of the paths of calls.
 const CALL_PATH: &str = "/api/op";
@@ -41,9 +40,7 @@ impl GuardedRequest {
             Self::Probe
         } else if is_view {
             Self::View
-        } else if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
-            && !SIGN_IN_PATHS.iter().any(|end| path.ends_with(end))
-        {
+        } else if is_repeatable(method, path) {
             Self::Read
         } else if path.ends_with(CALL_PATH) {
             Self::Call
@@ -219,6 +216,12 @@ mod tests {
             (
                 Method::GET,
                 "/page/auth/complete",
+                false,
+                GuardedRequest::Write,
+            ),
+            (
+                Method::GET,
+                "/_svc/auth/callback/acme",
                 false,
                 GuardedRequest::Write,
             ),

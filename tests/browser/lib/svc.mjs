@@ -1,4 +1,5 @@
-// The real server, on a free port, with a data directory of its own.
+// The real server, on a free port, with a data directory of its own. With SVC_CLUSTER in the environment it is a node of two on this
+// machine, which has neither control nor, at first, any database; that takes Debian's `postgresql`.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -11,6 +12,7 @@ import { promisify } from 'node:util';
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 export const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
 const run = promisify(execFile);
+const isCluster = Boolean(process.env.SVC_CLUSTER);
 // Compiled guests, which all servers of all tests share: below cargo's target directory, as the tests in Rust have it.
 const cache = join(dirname(binary), '../tests-cache');
 
@@ -19,37 +21,56 @@ const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp', 'sign_in'].flatMap((ru
   [`${rule}_burst`, 100000],
 ]);
 
+/** Begins a server; its line on standard output that says where it is begins as `pattern` says. */
+function beginServer(config, directory, options) {
+  const data = join(directory, 'data');
+  const command = ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', cache, ...options];
+  const child = spawn(binary, command, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const read = (line) => ({ url: `http://localhost:${new URL(line.replace(/^ready /, '')).port}`, data });
+  return { child, pattern: /^ready /, read };
+}
+
+/** Begins PostgreSQL and two nodes; clients ask the second one. */
+function beginCluster(config) {
+  const command = [binary, '--port', '0', '--at', 'n2', '--settings', config];
+  const child = spawn(join(root, 'packaging/try-cluster'), command, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, SVC_CACHE: cache },
+  });
+  return { child, pattern: /^\{/, read: JSON.parse };
+}
+
 /**
  * Starts a server, with limits that tests of other things do not meet, with guests of its own by their worlds, with lines of its
  * configuration, and with what else its command takes; `stop` ends it and takes its directory away.
  */
 export async function startSvc({ limits = Object.fromEntries(plenty), guests = {}, tables = [], options = [] } = {}) {
+  if (isCluster && (options.length || Object.keys(guests).length)) {
+    throw new Error('This test is of one machine: run it without SVC_CLUSTER.');
+  }
   const directory = await mkdtemp(join(tmpdir(), 'svc-browser-'));
   const config = join(directory, 'svc.toml');
-  const data = join(directory, 'data');
   await mkdir(cache, { recursive: true, mode: 0o700 });
   const lines = Object.entries(limits).map(([name, value]) => `${name} = ${value}`);
   await writeFile(config, ['[limits]', ...lines, ...tables].join('\n'));
   for (const [world, component] of Object.entries(guests)) {
-    const folder = join(data, 'guests', world);
+    const folder = join(directory, 'data/guests', world);
     await mkdir(folder, { recursive: true });
     await copyFile(component, join(folder, '000001-test.wasm'));
   }
-  const child = spawn(
-    binary,
-    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', cache, ...options],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+  const { child, pattern, read } = isCluster ? beginCluster(config) : beginServer(config, directory, options);
   let log = '';
   child.stderr.on('data', (chunk) => (log += chunk));
   const exited = once(child, 'exit');
+  const said = new Promise((found) => {
+    createInterface(child.stdout).on('line', (line) => (pattern.test(line) ? found(line) : (log += `${line}\n`)));
+  });
   const line = await Promise.race([
-    once(createInterface(child.stdout), 'line').then(([line]) => line),
+    said,
     exited.then(() => Promise.reject(new Error(`svc ended before it was ready:\n${log}`))),
     once(child, 'error').then(([error]) => Promise.reject(error)),
   ]);
-  const port = new URL(line.replace(/^ready /, '')).port;
-  const url = `http://localhost:${port}`;
+  const { url, data } = read(line);
   // Publishing waits for guests that are yet to be compiled, and not for as long as a machine at work may take.
   const deadline = Date.now() + 180_000;
   while ((await fetch(`${url}/readyz`)).status !== 200) {

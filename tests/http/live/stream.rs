@@ -3,7 +3,7 @@
 use http::Method;
 use reqwest::Response;
 use serde_json::{Value, json};
-use svc_tests::{ReadAnswer, TestServer};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use super::{start_fixture, start_fixture_with};
 use crate::project_fixture::ProjectFixture;
@@ -218,6 +218,21 @@ async fn a_stream_ends_with_its_backend_and_is_not_waited_for_at_a_stop() {
     );
     assert_eq!(stream.next().await, None);
     drop(unread);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_sent_away_before_its_first_result_is_to_come_again() {
+    let fixture = start_fixture().await;
+    let asked = tokio::spawn(stream_request(&fixture, "?action=endless").answer());
+    let realtime = &fixture.server.server().app().realtime;
+    wait_until("the stream to be sent away", async || {
+        realtime.send_away();
+        asked.is_finished().then_some(())
+    })
+    .await;
+    let answer = asked.await.unwrap();
+    answer.problem(503, "capacity_reached");
+    assert_eq!(answer.header("retry-after"), Some("1"));
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@ mod checkout;
 pub(crate) mod crashes;
 mod dev;
 mod endings;
-pub(crate) mod fake_stripe;
 mod fresh_cookies;
 mod hostile;
 mod mirror;
@@ -19,6 +18,7 @@ use http::header;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use svc::config::StripeSettings;
+pub(crate) use svc_tests::fake_stripe;
 use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
 use crate::owner::{Owner, text};

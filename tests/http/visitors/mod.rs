@@ -13,7 +13,7 @@ mod rooms;
 mod secrets;
 mod settings;
 mod sign_ins;
-pub(crate) mod stub_issuer;
 mod tenants;
 
 pub(crate) use guest_book::GuestBook;
+pub(crate) use svc_tests::stub_issuer;

@@ -93,6 +93,8 @@ pub async fn join(
     if rooms.realtime.room_close_count() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
+    // All members of a room are at the node that has the database. A database that goes from now on takes the ticket along.
+    rooms.backends.claim(backend).await?;
     let session = match cookies {
         Some(headers) => {
             rooms

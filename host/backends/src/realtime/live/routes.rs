@@ -170,17 +170,17 @@ async fn stream(
             return Err(problem);
         }
     };
-    live.claim(backend).await?;
     let place = live.admit(backend, client, &opened.page.slug, true)?;
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let registration = live.register(backend, place, opened, LiveTransport::Stream(sender));
+    // A database that goes to another node from now on ends the stream.
+    live.claim(backend).await?;
     live.subscribe(&registration.listener, request, left)
         .await?;
     let first = match receiver.recv().await {
         Some(StreamEvent::Error(error)) => return Err(Problem::from(&*error)),
         Some(first) => first,
-        // The page or the backend has ended meanwhile, or the server stops.
-        None => return Err(Problem::not_found()),
+        None => return Err(closed_early()),
     };
     let mut events = LiveEventStream {
         registration,
@@ -199,6 +199,15 @@ async fn stream(
         headers.insert(name, HeaderValue::from_static(value));
     }
     Ok(response)
+}
+
+/// Refusal of a stream that was closed before its first result: the server stops, or the database goes to another one.
+fn closed_early() -> Problem {
+    Problem::new(
+        ProblemCode::CapacityReached,
+        "Another server may answer now. Try again after Retry-After.",
+    )
+    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 fn subscribe_request(

@@ -37,6 +37,10 @@ pub(super) async fn serve(
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE_OUTBOX_CAPACITY));
     outbox.allow_reading_before_write();
     let registration = live.register(backend, place, opened, LiveTransport::Socket(outbox));
+    // The database may have gone to another node while the connection was opened. From now on the connection would go along.
+    if live.claim(backend).await.is_err() {
+        registration.listener.close(CloseReason::MOVED);
+    }
     let backlog = FrameBacklog::new(backlog_capacity(&live));
     let mut page = LiveFrameHandler {
         listener: &registration.listener,

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use svc::issuers::SigningKey;
 use tokio::net::TcpListener;
 
-use svc_tests::NOW;
+use crate::server::NOW;
 
 /// Behaviour of one path of the issuer.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum IssuerBehaviour {
+pub enum IssuerBehaviour {
     /// No fault.
     #[default]
     Good,
@@ -36,37 +36,37 @@ pub(crate) enum IssuerBehaviour {
 
 /// State and behaviour of the issuer.
 #[derive(Debug)]
-pub(crate) struct IssuerState {
-    pub(crate) address: String,
+pub struct IssuerState {
+    pub address: String,
     /// The time by its clock, in seconds.
-    pub(crate) now: i64,
+    pub now: i64,
     /// Behaviours by path.
-    pub(crate) behaviours: HashMap<&'static str, IssuerBehaviour>,
+    pub behaviours: HashMap<&'static str, IssuerBehaviour>,
     /// Claims of its tokens; changed from what they should be.
-    pub(crate) claims: Value,
+    pub claims: Value,
     /// Members that differ in its discovery document.
-    pub(crate) discovery: Value,
+    pub discovery: Value,
     /// The key that it signs with.
-    pub(crate) key: SigningKey,
+    pub key: SigningKey,
     /// The keys that it shows.
-    pub(crate) published_keys: Vec<Value>,
+    pub published_keys: Vec<Value>,
     /// A token to answer instead of one that it makes.
-    pub(crate) token: Option<fn(&IssuerState, &Value) -> String>,
+    pub token: Option<fn(&IssuerState, &Value) -> String>,
     /// Answer to a question with an access token.
-    pub(crate) user: Value,
+    pub user: Value,
     /// Requests that it was sent: path, body, headers.
-    pub(crate) requests: Vec<(String, String, HeaderMap)>,
+    pub requests: Vec<(String, String, HeaderMap)>,
     /// ID tokens that it has given out.
-    pub(crate) issued_tokens: Vec<String>,
+    pub issued_tokens: Vec<String>,
 }
 
 /// The issuer; clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct StubIssuer(pub(crate) Arc<Mutex<IssuerState>>);
+pub struct StubIssuer(pub Arc<Mutex<IssuerState>>);
 
 impl StubIssuer {
     /// Starts an honest one.
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let key = SigningKey::generate("first").unwrap();
@@ -89,22 +89,22 @@ impl StubIssuer {
     }
 
     /// Changes what it is.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut IssuerState) -> T) -> T {
+    pub fn change<T>(&self, change: impl FnOnce(&mut IssuerState) -> T) -> T {
         change(&mut self.0.lock().unwrap())
     }
 
     /// Returns the address.
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         self.change(|inner| inner.address.clone())
     }
 
     /// Returns the number of requests to a path.
-    pub(crate) fn request_count(&self, path: &str) -> usize {
+    pub fn request_count(&self, path: &str) -> usize {
         self.change(|inner| inner.requests.iter().filter(|one| one.0 == path).count())
     }
 
     /// The last request to a path: its body and its headers.
-    pub(crate) fn last_request(&self, path: &str) -> (String, HeaderMap) {
+    pub fn last_request(&self, path: &str) -> (String, HeaderMap) {
         self.change(|inner| {
             let found = inner
                 .requests
@@ -118,7 +118,7 @@ impl StubIssuer {
 }
 
 /// The claims of a token that holds, for the sign-in whose nonce this is.
-pub(crate) fn claims(inner: &IssuerState, nonce: &str) -> Value {
+pub fn claims(inner: &IssuerState, nonce: &str) -> Value {
     let now = inner.now;
     let mut claims = json!({
         "iss": inner.address, "aud": "me", "sub": "s-1", "iat": now, "exp": now + 300, "nonce": nonce,

@@ -11,25 +11,28 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use svc::config::{StripeSettings, WebhookSecrets};
 use svc_base::clock::Timestamp;
-use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
+
+use crate::answer::{Answer, ReadAnswer};
+use crate::server::TestServer;
+use crate::wait::wait_until;
 
 /// Secret that webhooks are signed with.
-pub(crate) const SECRET: &str = "whsec_of_tests";
+pub const SECRET: &str = "whsec_of_tests";
 /// Secret that they were signed with before.
-pub(crate) const OLD_SECRET: &str = "whsec_of_yesterday";
+pub const OLD_SECRET: &str = "whsec_of_yesterday";
 const KEY: &str = "sk_test_of_tests";
 
 /// A call that was made.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) path: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) form: BTreeMap<String, String>,
+pub struct Call {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub form: BTreeMap<String, String>,
 }
 
 /// Answer to a call in place of the usual one.
 #[derive(Clone, Debug)]
-pub(crate) enum FakeAnswer {
+pub enum FakeAnswer {
     /// Answers with this status and body.
     Respond(u16, Value),
     /// Answers with endless bytes.
@@ -50,13 +53,13 @@ struct FakeStripeState {
 
 /// The provider.
 #[derive(Clone, Debug)]
-pub(crate) struct FakeStripe {
+pub struct FakeStripe {
     recorded: Arc<Mutex<FakeStripeState>>,
     address: std::net::SocketAddr,
 }
 
 impl FakeStripe {
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let recorded = Arc::new(Mutex::default());
@@ -66,7 +69,7 @@ impl FakeStripe {
         provider
     }
 
-    pub(crate) fn settings(&self) -> StripeSettings {
+    pub fn settings(&self) -> StripeSettings {
         StripeSettings {
             secret_key: KEY.into(),
             webhook_secret: WebhookSecrets(vec![SECRET.into(), OLD_SECRET.into()]),
@@ -76,7 +79,7 @@ impl FakeStripe {
     }
 
     /// Writes the settings as a file.
-    pub(crate) fn settings_file(&self) -> String {
+    pub fn settings_file(&self) -> String {
         format!(
             "[stripe]\nsecret_key = '{KEY}'\nwebhook_secret = ['{SECRET}', '{OLD_SECRET}']\napi_base = 'http://{}'\n",
             self.address
@@ -87,12 +90,12 @@ impl FakeStripe {
         self.recorded.lock().unwrap()
     }
 
-    pub(crate) fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<Call> {
         self.lock_state().calls.clone()
     }
 
     /// Has the next call answered once the test says so.
-    pub(crate) fn delay_next_answer(&self) -> DelayedAnswer {
+    pub fn delay_next_answer(&self) -> DelayedAnswer {
         let told = Arc::new(tokio::sync::Notify::new());
         self.set_next_answer(FakeAnswer::Wait(Arc::clone(&told)));
         let calls_before = self.calls().len();
@@ -100,27 +103,27 @@ impl FakeStripe {
     }
 
     /// Waits until the provider was called again after a delay was set.
-    pub(crate) async fn wait_for_call(&self, delayed: &DelayedAnswer) {
+    pub async fn wait_for_call(&self, delayed: &DelayedAnswer) {
         let called = async || (self.calls().len() > delayed.calls_before).then_some(());
         wait_until("the provider to be called", called).await;
     }
 
     /// Has the next call answered in another manner.
-    pub(crate) fn set_next_answer(&self, manner: FakeAnswer) {
+    pub fn set_next_answer(&self, manner: FakeAnswer) {
         self.lock_state().next_answers.push_back(manner);
     }
 }
 
 /// Answer to a call that waits for the test.
 #[derive(Debug)]
-pub(crate) struct DelayedAnswer {
+pub struct DelayedAnswer {
     told: Arc<tokio::sync::Notify>,
     calls_before: usize,
 }
 
 impl DelayedAnswer {
     /// Has the call answered.
-    pub(crate) fn send(self) {
+    pub fn send(self) {
         self.told.notify_one();
     }
 }
@@ -171,7 +174,7 @@ fn form_pairs(body: &[u8]) -> BTreeMap<String, String> {
 }
 
 /// Sends the body of a webhook, signed with a secret at a time.
-pub(crate) async fn send_webhook(
+pub async fn send_webhook(
     server: &TestServer,
     body: String,
     secret: &str,
@@ -187,7 +190,7 @@ pub(crate) async fn send_webhook(
 }
 
 /// An event.
-pub(crate) fn event(id: &str, kind: &str, at: i64, object: &Value) -> Value {
+pub fn event(id: &str, kind: &str, at: i64, object: &Value) -> Value {
     json!({
         "id": id, "object": "event", "type": kind, "created": at, "livemode": false,
         "api_version": svc::stripe::API_VERSION, "data": { "object": object },
@@ -195,7 +198,7 @@ pub(crate) fn event(id: &str, kind: &str, at: i64, object: &Value) -> Value {
 }
 
 /// A hosted checkout that was paid once.
-pub(crate) fn checkout(id: &str, payment_status: &str) -> Value {
+pub fn checkout(id: &str, payment_status: &str) -> Value {
     json!({
         "id": id, "object": "checkout.session", "mode": "payment", "status": "complete",
         "payment_status": payment_status, "amount_total": 900, "currency": "eur", "metadata": {},
@@ -205,7 +208,7 @@ pub(crate) fn checkout(id: &str, payment_status: &str) -> Value {
 }
 
 /// The charge of such a checkout.
-pub(crate) fn charge(checkout: &str, refunded: i64) -> Value {
+pub fn charge(checkout: &str, refunded: i64) -> Value {
     json!({
         "id": format!("ch_of_{checkout}"), "object": "charge", "amount": 900, "amount_refunded": refunded,
         "refunded": refunded == 900, "currency": "eur", "payment_intent": format!("pi_of_{checkout}"), "metadata": {},
