@@ -1,6 +1,7 @@
 //! Tests of several nodes, each a process of its own, with a real PostgreSQL: a standby takes over with everything that was
 //! acknowledged.
 
+mod broken_histories;
 mod crashes;
 mod faults;
 mod founding_crashes;
@@ -8,6 +9,7 @@ mod nemesis;
 mod operators;
 mod relays;
 mod restores;
+mod serving;
 mod several;
 mod standby;
 mod views;
