@@ -17,10 +17,10 @@ fn an_entry_that_is_lost_or_doubled_is_found() {
     for (found, faults) in [
         (&[(0, 1), (1, 1)][..], 0),
         // Nobody knows of the third one.
-        (&[(0, 1), (1, 1), (2, 1)], 0),
-        (&[(0, 1)], 1),
-        (&[(0, 1), (1, 2)], 1),
-        (&[(0, 1), (1, 1), (3, 1)], 1),
+        (&[(0, 1), (1, 1), (2, 1)][..], 0),
+        (&[(0, 1)][..], 1),
+        (&[(0, 1), (1, 2)][..], 1),
+        (&[(0, 1), (1, 1), (3, 1)][..], 1),
     ] {
         let found = found.iter().map(|(number, times)| ((1, *number), *times));
         let found: BTreeMap<Entry, usize> = found.collect();
@@ -43,25 +43,33 @@ fn a_name_for_two_and_a_name_for_nobody_are_found() {
     };
     for (history, elsewhere, is_right) in [
         (&[(201, Some("name")), (201, Some("name-2"))][..], 201, true),
-        (&[(409, None), (201, Some("name"))], 409, true),
+        (&[(409, None), (201, Some("name"))][..], 409, true),
         // Two winners,
-        (&[(201, Some("name")), (201, Some("name"))], 201, false),
+        (&[(201, Some("name")), (201, Some("name"))][..], 201, false),
         // none,
-        (&[(201, Some("name-3")), (201, Some("name-2"))], 201, false),
-        (&[(409, None), (409, None)], 409, false),
+        (
+            &[(201, Some("name-3")), (201, Some("name-2"))][..],
+            201,
+            false,
+        ),
+        (&[(409, None), (409, None)][..], 409, false),
         // one slug for two who have lost,
         (
             &[
                 (201, Some("name")),
                 (201, Some("name-2")),
                 (201, Some("name-2")),
-            ],
+            ][..],
             201,
             false,
         ),
         // and an answer that nobody should get.
-        (&[(201, Some("name")), (500, None)], 409, false),
-        (&[(201, Some("name")), (201, Some("name-2"))], 409, false),
+        (&[(201, Some("name")), (500, None)][..], 409, false),
+        (
+            &[(201, Some("name")), (201, Some("name-2"))][..],
+            409,
+            false,
+        ),
     ] {
         let faults = name_faults(&answers(history), elsewhere);
         assert_eq!(faults.is_empty(), is_right, "{history:?}: {faults:?}");
@@ -112,7 +120,7 @@ fn an_authority_that_is_taken_after_its_end_is_found() {
 fn answers_of_two_nodes_that_differ_are_found() {
     let answer = |status: u16, body: &'static str, headers: &[(&'static str, &'static str)]| {
         let headers = headers.iter();
-        let headers = headers.map(|(name, value)| {
+        let headers = headers.map(|&(name, value)| {
             let value = HeaderValue::from_static(value);
             (http::HeaderName::from_static(name), value)
         });

@@ -59,25 +59,18 @@ const PEERS: &str = "peer_listen = '127.0.0.1:0'\n";
 /// Writer of an entry, and its number among those of the writer.
 pub type Entry = (u64, u64);
 
-/// Settings that every node has besides those of the harness.
-#[derive(Clone, Debug, Default)]
-pub struct CommonSettings {
-    /// Settings of no table.
-    pub top: String,
-    pub tables: String,
-}
-
 /// An installation of several nodes. The page `room` has the actions `add`, `fill` and `page`.
 #[derive(Debug)]
 pub struct Cluster {
     binary: Binary,
     pub postgres: Postgres,
     directory: TempDir,
+    /// More settings of every node, which come first.
+    settings: String,
     /// Number of data directories that were made.
     directories: AtomicU64,
     credential: String,
     project: String,
-    common: CommonSettings,
 }
 
 /// A node. Dropping it kills it.
@@ -119,31 +112,28 @@ fn call((writer, number): Entry) -> Value {
 impl Cluster {
     /// Starts the ledger, which nobody has founded yet.
     pub async fn unfounded(binary: Binary) -> Self {
-        Self::unfounded_with(binary, CommonSettings::default()).await
-    }
-
-    async fn unfounded_with(binary: Binary, common: CommonSettings) -> Self {
         let directory = TempDir::with_prefix("svc-cluster-").unwrap();
         fs::create_dir(directory.path().join("bucket")).unwrap();
         Self {
             binary,
             postgres: Postgres::start().await,
             directory,
+            settings: String::new(),
             directories: AtomicU64::new(0),
             credential: String::new(),
             project: String::new(),
-            common,
         }
     }
 
     /// Starts the ledger, and founds an empty installation in it.
     pub async fn found(binary: Binary) -> Self {
-        Self::found_with_settings(binary, CommonSettings::default()).await
+        Self::found_with_settings(binary, "").await
     }
 
     /// Starts the ledger, and founds an empty installation in it whose nodes have more settings.
-    pub async fn found_with_settings(binary: Binary, common: CommonSettings) -> Self {
-        let cluster = Self::unfounded_with(binary, common).await;
+    pub async fn found_with_settings(binary: Binary, settings: &str) -> Self {
+        let mut cluster = Self::unfounded(binary).await;
+        settings.clone_into(&mut cluster.settings);
         let data = cluster.new_data("founding");
         for _ in 0..2 {
             let founded = cluster.found_with(&data, None).await;
@@ -215,10 +205,10 @@ impl Cluster {
         let path = self.directory.path().join(format!("{name}.toml"));
         let bucket = self.bucket();
         let (url, bucket) = (self.postgres.url(), bucket.display());
-        let CommonSettings { top, tables } = &self.common;
+        let settings = &self.settings;
         let text = format!(
-            "{top}{LIMITS}[cluster]\nname = '{name}'\nledger = '{url}'\nbucket = 'file://{bucket}'\n\
-             {peers}suspect_seconds = 4\n{tables}"
+            "{settings}{LIMITS}[cluster]\nname = '{name}'\nledger = '{url}'\nbucket = 'file://{bucket}'\n\
+             {peers}suspect_seconds = 4\n"
         );
         fs::write(&path, text).unwrap();
         path

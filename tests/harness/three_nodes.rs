@@ -7,7 +7,7 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 
 use crate::answer::{Answer, ReadAnswer as _};
-use crate::cluster::{Cluster, ClusterNode, CommonSettings};
+use crate::cluster::{Cluster, ClusterNode};
 use crate::http_client;
 use crate::peer_relay::PeerRelay;
 use crate::process::Binary;
@@ -41,11 +41,8 @@ pub struct ThreeNodes {
 impl ThreeNodes {
     /// Starts an installation whose nodes have these tables of settings besides the usual ones.
     pub async fn start(binary: Binary, tables: &str) -> Self {
-        let common = CommonSettings {
-            top: format!("base_url = '{ORIGIN}'\n"),
-            tables: tables.to_owned(),
-        };
-        let cluster = Cluster::found_with_settings(binary, common).await;
+        let settings = format!("base_url = '{ORIGIN}'\n{tables}");
+        let cluster = Cluster::found_with_settings(binary, &settings).await;
         let mut peers = Vec::new();
         for _ in NAMES {
             peers.push(PeerRelay::start().await);

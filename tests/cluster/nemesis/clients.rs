@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::record::Outcome;
 use super::shared::Shared;
-use super::{keys, pages};
+use super::{edits, keys, pages};
 
 const WRITERS: u64 = 8;
 const READERS: u64 = 3;
@@ -108,11 +108,15 @@ impl Clients {
         for _ in 0..VIEWERS {
             let (shared, rng) = next();
             tasks.spawn(pages::view(shared, rng));
+            let (shared, rng) = next();
+            tasks.spawn(edits::view(shared, rng));
         }
         let (of_burner, rng) = next();
         tasks.spawn(pages::burn(of_burner, rng));
         let (of_race, rng) = next();
         tasks.spawn(pages::race(of_race, rng));
+        let (of_edits, rng) = next();
+        tasks.spawn(edits::publish(of_edits, rng));
         let (of_keys, rng) = next();
         tasks.spawn(keys::revoke(of_keys, rng));
         Self {

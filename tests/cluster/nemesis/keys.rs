@@ -31,9 +31,13 @@ pub(super) async fn revoke(shared: Arc<Shared>, mut rng: SeededRng) {
         let made = made.await;
         let made = match made.as_ref().map_or(503, |made| made.status) {
             201 => made.unwrap().json(),
-            // Of keys whose answers were lost nobody knows, and a workspace has so many at most.
-            400 | 503 => {
+            503 => {
                 tokio::time::sleep(REFUSED_PAUSE).await;
+                continue;
+            }
+            // Of keys whose answers were lost nobody knows, and a workspace has so many at most.
+            400 => {
+                revoke_all(&shared, &mut rng, &alice).await;
                 continue;
             }
             _ => {
@@ -59,6 +63,21 @@ pub(super) async fn revoke(shared: Arc<Shared>, mut rng: SeededRng) {
             tokio::time::sleep(PAUSE).await;
         }
         shared.record().revoked += 1;
+    }
+}
+
+/// Revokes all keys of the workspace.
+async fn revoke_all(shared: &Shared, rng: &mut SeededRng, credential: &str) {
+    let list = (Method::GET, KEYS);
+    let finish = |request: RequestBuilder| request.bearer_auth(credential);
+    let listed = shared.send(rng, list, finish).await;
+    let Some(listed) = listed.filter(|listed| listed.status == 200) else {
+        tokio::time::sleep(REFUSED_PAUSE).await;
+        return;
+    };
+    for key in listed.json()["keys"].as_array().unwrap() {
+        let path = format!("{KEYS}/{}", key["key_id"].as_str().unwrap());
+        shared.delete(rng, &path, credential).await;
     }
 }
 

@@ -4,6 +4,7 @@
 //! `SVC_NEMESIS_SEED` repeats a schedule, and `SVC_NEMESIS_MINUTES` makes it longer.
 
 mod clients;
+mod edits;
 mod keys;
 mod machines;
 mod pages;
@@ -62,7 +63,7 @@ async fn nothing_is_lost_whatever_fails() {
         room::check(machines.shared(), process).await;
     }
     println!(
-        "rows, rows shown, pages, pages looked at, one-time pages, names, keys: {before:?} meanwhile"
+        "rows, rows shown, pages, pages looked at, one-time pages, names, versions, keys: {before:?} meanwhile"
     );
     let shared = Arc::clone(machines.shared());
     machines.stop().await;

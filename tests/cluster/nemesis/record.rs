@@ -23,6 +23,17 @@ pub(super) enum Outcome {
     Acknowledged,
 }
 
+/// Versions of the page that is published again and again.
+#[derive(Debug, Default)]
+pub(super) struct Versions {
+    /// The last one that was sent.
+    pub(super) sent: u64,
+    /// The last one that was acknowledged.
+    pub(super) acknowledged: u64,
+    /// Those with a request whose answer was lost: it may be on its way, and be done after later ones.
+    pub(super) unknown: BTreeSet<u64>,
+}
+
 /// Knowledge of a client about a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageState {
@@ -54,6 +65,7 @@ pub(super) struct Record {
     slugs: BTreeMap<String, String>,
     /// Number of names that several publishers wanted at once.
     raced: usize,
+    pub(super) versions: Versions,
     /// Number of keys that were revoked.
     pub(super) revoked: usize,
     /// One-time pages that were published, with the number of readers who got each.
@@ -73,8 +85,8 @@ impl Record {
     }
 
     /// Numbers of rows that were acknowledged, of rows that were shown, of pages, of pages that were looked at, of one-time pages that were
-    /// asked for, of names that several wanted, and of revoked keys.
-    pub(super) fn progress(&self) -> [usize; 7] {
+    /// asked for, of names that several wanted, of versions of one page, and of revoked keys.
+    pub(super) fn progress(&self) -> [usize; 8] {
         let rows = self.rows.values();
         let rows = rows.filter(|outcome| **outcome == Outcome::Acknowledged);
         [
@@ -84,6 +96,7 @@ impl Record {
             self.views.len(),
             self.readers.len(),
             self.raced,
+            usize::try_from(self.versions.acknowledged).unwrap(),
             self.revoked,
         ]
     }
@@ -145,6 +158,16 @@ impl Record {
             self.fault(format!("{name} has {winners} winners: {slugs:?}"));
         }
         self.raced += 1;
+    }
+
+    /// Notes the version that a look has shown, before which one was acknowledged.
+    pub(super) fn note_version(&mut self, before: u64, shown: Option<u64>) {
+        let Versions { sent, unknown, .. } = &self.versions;
+        let is_right = |shown: u64| (before..=*sent).contains(&shown) || unknown.contains(&shown);
+        if !shown.is_some_and(is_right) {
+            let fault = format!("version {shown:?} after {before}: {:?}", self.versions);
+            self.fault(fault);
+        }
     }
 
     /// Notes the answer to a request with a key. `ended` says of a key that was revoked whether even a node that was cut off must know.
@@ -316,6 +339,24 @@ mod tests {
         assert_eq!(record.faults().len(), 2);
         record.note_race("a", &slugs(["a-2", "a-3"]));
         assert_eq!(record.faults().len(), 3);
+    }
+
+    #[test]
+    fn a_version_that_is_too_old_is_found() {
+        for (before, shown, is_right) in [
+            (4, Some(4), true),
+            (4, Some(5), true),
+            (4, Some(2), true),
+            (4, Some(3), false),
+            (4, Some(6), false),
+            (4, None, false),
+        ] {
+            let mut record = Record::default();
+            record.versions.sent = 5;
+            record.versions.unknown.insert(2);
+            record.note_version(before, shown);
+            assert_eq!(record.faults().is_empty(), is_right, "{shown:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, Binary, Process, ReadAnswer};
 
+use super::edits::{EDITED, version};
 use super::record::{Entry, PageState};
 use super::shared::Shared;
 
@@ -33,6 +34,7 @@ pub(super) async fn make(shared: &Shared, binary: &Binary, data: &Path, process:
     let id = project["id"].as_str().unwrap();
     id.clone_into(&mut shared.record().project);
     let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
+    let edited = json!({ "type": "html", "content": version(0), "requested_slug": EDITED });
     let actions = json!([
         { "name": "add", "sql": ADD }, { "name": "written", "sql": WRITTEN }, { "name": "page", "sql": PAGE },
     ]);
@@ -41,6 +43,7 @@ pub(super) async fn make(shared: &Shared, binary: &Binary, data: &Path, process:
         (Method::POST, "backend", json!({ "ddl": TABLE }), 201),
         (Method::PUT, "backend/actions", actions, 200),
         (Method::POST, "frontends", room, 201),
+        (Method::POST, "frontends", edited, 201),
     ] {
         let path = format!("/{id}/{below}");
         owner(method, &path, &body).await.expect(status);

@@ -148,7 +148,7 @@ impl Site {
             "member",
             "add",
             "acme",
-            &user,
+            user.as_str(),
             "--role",
             "owner",
         ];
