@@ -26,8 +26,6 @@ const HOST: &str = "svc.test";
 const NAMES: [&str; NODES] = ["n1", "n2", "n3"];
 /// Time after which a client gives up.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause after a refusal.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// An installation of three nodes, with the page `room`. Dropping it kills them.
 #[derive(Debug)]
@@ -144,19 +142,16 @@ impl ThreeNodes {
         key: &str,
         credential: Option<&str>,
     ) -> Answer {
-        loop {
+        wait_until(path, async || {
             let mut request = self.any_request(rng, Method::POST, path);
             if let Some(credential) = credential {
                 request = request.bearer_auth(credential);
             }
             let request = request.header("idempotency-key", key).json(body);
-            if let Some(answer) = request.try_answer().await
-                && !is_refusal(&answer)
-            {
-                return answer;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+            let answer = request.try_answer().await?;
+            (!is_refusal(&answer)).then_some(answer)
+        })
+        .await
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) enum PageState {
     Sent,
     /// It is there.
     Published,
-    /// Its deletion was sent.
+    /// A deletion was sent.
     Leaving,
     /// It is deleted.
     Gone,

@@ -1,4 +1,4 @@
-//! What clients share with what disturbs the nodes: the nodes' doors, the record, and requests at random nodes.
+//! State that clients share with what disturbs the nodes: their doors, the record, and requests at random nodes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

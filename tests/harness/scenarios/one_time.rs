@@ -1,6 +1,6 @@
 //! Readers at all nodes who want a one-time page: one of them gets it, and at most one where a node dies meanwhile.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Method;
 use reqwest::RequestBuilder;
@@ -12,6 +12,7 @@ use crate::answer::ReadAnswer as _;
 use crate::process::Binary;
 use crate::seeded_rng::SeededRng;
 use crate::three_nodes::{NODES, ThreeNodes};
+use crate::wait::DEADLINE;
 
 /// Readers at once.
 const READERS: usize = 24;
@@ -90,7 +91,8 @@ fn open(
         .collect();
     let mut rng = SeededRng::new(rng.draw());
     async move {
-        loop {
+        let started = Instant::now();
+        while started.elapsed() < DEADLINE {
             let request = requests[rng.below(requests.len())].try_clone().unwrap();
             let Some(answer) = request.try_answer().await else {
                 return Opened::Unknown;
@@ -106,5 +108,6 @@ fn open(
                 _ => panic!("{path}: {answer:?}"),
             }
         }
+        panic!("nobody says whether {path} is there");
     }
 }
