@@ -404,6 +404,16 @@ impl Machines {
         .await;
     }
 
+    /// Has a node take control, and bring the database of the page there: it reads both from the ledger and the bucket.
+    pub(super) async fn make_owner(&mut self, at: usize) {
+        let promoted = self.binary.run(&self.nodes[at].data, &["promote"]).await;
+        assert!(promoted.success, "{promoted:?}");
+        // The one that had control ends, and starts again.
+        self.settle().await;
+        self.all_serving().await;
+        room::migrate(&self.shared, self.process(at).unwrap(), at).await;
+    }
+
     async fn is_serving(&self, at: usize) -> bool {
         let Some(process) = self.process(at) else {
             return false;

@@ -59,6 +59,7 @@ async fn nothing_is_lost_whatever_fails() {
     clients.stop().await;
     machines.all_serving().await;
     for at in 0..NODES {
+        machines.make_owner(at).await;
         let process = machines.process(at).unwrap();
         room::check(machines.shared(), process).await;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Binary, Process, ReadAnswer};
+use svc_tests::{Answer, Binary, Process, ReadAnswer, wait_until};
 
 use super::edits::{EDITED, version};
 use super::record::{Entry, PageState};
@@ -63,6 +63,22 @@ pub(super) async fn make(shared: &Shared, binary: &Binary, data: &Path, process:
     ];
     let added = binary.run(data, &add).await;
     assert!(added.success, "{added:?}");
+}
+
+/// Migrates the backend, so that its database is where control is. `number` tells migrations apart.
+pub(super) async fn migrate(shared: &Shared, process: &Process, number: usize) {
+    let project = shared.record().project.clone();
+    let url = process.url(&format!("/api/v1/projects/{project}/backend"));
+    let table = json!({ "ddl": format!("CREATE TABLE later_{number} (x)") });
+    wait_until("a migration", async || {
+        let migrate = process.client().patch(&url).json(&table);
+        let migrate = migrate.bearer_auth(shared.issuer.token_now("alice"));
+        let answer = migrate.answer().await;
+        // One that was interrupted may have to be recorded yet.
+        assert!(matches!(answer.status, 200 | 409 | 503), "{answer:?}");
+        (answer.status == 200).then_some(())
+    })
+    .await;
 }
 
 /// Compares what clients know with what a node has.
