@@ -19,8 +19,8 @@ test *arguments:
 # Run the tests that take minutes, too
 slow:
     cargo test --locked
-    cargo test --profile dist --locked --package svc-tests --test slow -- --skip cluster::
-    cargo test --profile dist --locked --package svc-tests --test slow cluster:: -- --test-threads 1 --nocapture
+    cargo test --profile dist --locked --package svc-tests --test slow -- --skip cluster:: --skip serving::
+    cargo test --profile dist --locked --package svc-tests --test slow -- cluster:: serving:: --test-threads 1 --nocapture
     SVC_NEMESIS_MINUTES=10 cargo test --profile dist --locked --package svc-tests --test cluster nemesis -- --nocapture
     SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 

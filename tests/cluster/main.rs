@@ -1,6 +1,7 @@
 //! Tests of several nodes, each a process of its own, with a real PostgreSQL: a standby takes over with everything that was
 //! acknowledged.
 
+mod broken_histories;
 mod crashes;
 mod faults;
 mod founding_crashes;
@@ -10,6 +11,7 @@ mod operators;
 mod payments;
 mod relays;
 mod restores;
+mod serving;
 mod several;
 mod sign_in;
 mod sockets;

@@ -22,6 +22,9 @@ pub struct Answer {
 pub trait ReadAnswer {
     /// Sends the request; returns the response of any status.
     fn answer(self) -> impl Future<Output = Answer> + Send;
+
+    /// Sends the request; returns the response of any status, or `None` if no whole one came.
+    fn try_answer(self) -> impl Future<Output = Option<Answer>> + Send;
 }
 
 impl ReadAnswer for reqwest::RequestBuilder {
@@ -32,6 +35,15 @@ impl ReadAnswer for reqwest::RequestBuilder {
             headers: response.headers().clone(),
             body: response.bytes().await.expect("the body arrives"),
         }
+    }
+
+    async fn try_answer(self) -> Option<Answer> {
+        let response = self.send().await.ok()?;
+        Some(Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: response.bytes().await.ok()?,
+        })
     }
 }
 
@@ -80,6 +92,22 @@ impl Answer {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|v| v.to_str().unwrap())
+    }
+
+    /// Returns the headers that are the same at every node.
+    pub fn lasting_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        // The time, the request, and the connection.
+        for name in ["date", "x-request-id", "connection"] {
+            headers.remove(name);
+        }
+        headers
+    }
+
+    /// Whether this is the same answer as another one, byte for byte, whichever node has given each.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let [one, another] = [self, other].map(Self::lasting_headers);
+        self.status == other.status && one == another && self.body == other.body
     }
 
     pub fn text(&self) -> &str {

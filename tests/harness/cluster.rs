@@ -16,8 +16,10 @@ use tokio::task::JoinSet;
 
 use crate::answer::{Answer, ReadAnswer};
 use crate::http_client;
+use crate::peer_relay::PeerRelay;
 use crate::postgres::Postgres;
 use crate::process::{Binary, Output, Process};
+use crate::seeded_rng::SeededRng;
 use crate::wait::wait_until;
 
 /// Writers at once.
@@ -34,6 +36,10 @@ op_deployment_burst = 100000000
 owner_burst = 1000000
 deploy_burst = 1000000
 mcp_burst = 1000000
+sign_in_burst = 1000000
+active_deployments = 1000000
+free_workspaces_per_user = 1000000
+workspaces_per_user = 1000000
 projects_free = 1000000
 projects_pro = 1000000
 free_disk_bytes = 0
@@ -47,6 +53,9 @@ const ADD: &str = "INSERT INTO entries (writer, number) VALUES (:writer, :number
 /// Changes as many pages that the ledger gets a long tail, and the database stays small.
 const FILL: &str = "INSERT OR REPLACE INTO filler (id, body) VALUES (1, randomblob(100000))";
 const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
+
+/// Listener for other nodes, at a free port.
+const PEERS: &str = "peer_listen = '127.0.0.1:0'\n";
 
 /// Writer of an entry, and its number among those of the writer.
 pub type Entry = (u64, u64);
@@ -122,7 +131,8 @@ impl Cluster {
         Self::found_with_settings(binary, "").await
     }
 
-    async fn found_with_settings(binary: Binary, settings: &str) -> Self {
+    /// Starts the ledger, and founds an empty installation in it whose nodes have more settings.
+    pub async fn found_with_settings(binary: Binary, settings: &str) -> Self {
         let mut cluster = Self::unfounded(binary).await;
         settings.clone_into(&mut cluster.settings);
         let data = cluster.new_data("founding");
@@ -135,7 +145,7 @@ impl Cluster {
 
     /// Founds with the installation in a data directory; the command dies at a fault point if one is named.
     pub async fn found_with(&self, data: &Path, fault: Option<&str>) -> Output {
-        let config = self.config("n1");
+        let config = self.config("n1", PEERS);
         let arguments = ["cluster", "found", "--config", config.to_str().unwrap()];
         match fault {
             Some(fault) => self.binary.run_to_fault(fault, data, &arguments).await,
@@ -197,14 +207,14 @@ impl Cluster {
     }
 
     /// Writes the settings of a node.
-    fn config(&self, name: &str) -> PathBuf {
+    fn config(&self, name: &str, peers: &str) -> PathBuf {
         let path = self.directory.path().join(format!("{name}.toml"));
         let bucket = self.bucket();
         let (url, bucket) = (self.postgres.url(), bucket.display());
         let settings = &self.settings;
         let text = format!(
             "{settings}{LIMITS}[cluster]\nname = '{name}'\nledger = '{url}'\nbucket = 'file://{bucket}'\n\
-             peer_listen = '127.0.0.1:0'\nsuspect_seconds = 4\n"
+             {peers}suspect_seconds = 4\n"
         );
         fs::write(&path, text).unwrap();
         path
@@ -218,22 +228,29 @@ impl Cluster {
 
     /// Starts a node with an empty disk; returns its output if it ends at once.
     pub async fn try_start(&self, name: &str, standby: bool) -> Result<ClusterNode, String> {
-        self.launch(name, standby, None).await
+        self.launch(name, PEERS, standby, None).await
+    }
+
+    /// Starts a node with an empty disk that serves, and that others reach through a relay.
+    pub async fn start_behind(&self, name: &str, peers: &PeerRelay) -> ClusterNode {
+        let started = self.launch(name, &peers.settings(), false, None).await;
+        started.unwrap_or_else(|said| panic!("not ready: {said}"))
     }
 
     /// Starts a standby with an empty disk that dies at a fault point; returns its output if it ends at once.
     pub async fn start_to_fault(&self, name: &str, fault: &str) -> Result<ClusterNode, String> {
-        self.launch(name, true, Some(fault)).await
+        self.launch(name, PEERS, true, Some(fault)).await
     }
 
     async fn launch(
         &self,
         name: &str,
+        peers: &str,
         standby: bool,
         fault: Option<&str>,
     ) -> Result<ClusterNode, String> {
         let data = self.new_data(name);
-        let config = self.config(name);
+        let config = self.config(name, peers);
         let config = config.to_str().unwrap();
         let mut arguments = vec!["--config", config];
         arguments.extend(standby.then_some("--standby"));
@@ -286,7 +303,8 @@ impl Cluster {
         node
     }
 
-    async fn make_room(&mut self, node: &ClusterNode) {
+    /// Makes the page `room` with its project.
+    pub async fn make_room(&mut self, node: &ClusterNode) {
         let create = ["namespace", "create", "acme", "--json"];
         let made = self.run(&node.data, &create).await.json();
         made["credential"]
@@ -388,28 +406,43 @@ pub struct Writers {
     tasks: JoinSet<()>,
 }
 
-/// Where writers write.
-#[derive(Debug)]
+/// Nodes that writers write at, each request at a random one.
+#[derive(Debug, Default)]
 struct Target {
-    url: String,
-    /// Time at which it has acknowledged an entry for the first time.
+    urls: Vec<String>,
+    /// Number of times that writers were turned to other nodes.
+    turns: u64,
+    /// Time at which a request that was begun since then was acknowledged for the first time.
     answered: Option<Instant>,
 }
 
 impl Target {
-    fn new(node: &ClusterNode) -> Self {
-        Self {
-            url: node.process.url("/room/api/op"),
-            answered: None,
-        }
+    fn turn_to(&mut self, nodes: &[&ClusterNode]) {
+        let urls = nodes.iter().map(|node| node.process.url("/room/api/op"));
+        self.urls = urls.collect();
+        self.turns += 1;
+        self.answered = None;
+    }
+
+    /// Draws a node; returns its URL with the number of the turn.
+    fn draw(&self, rng: &mut SeededRng) -> (String, u64) {
+        let at = usize::try_from(rng.draw()).unwrap() % self.urls.len();
+        (self.urls[at].clone(), self.turns)
     }
 }
 
 impl Writers {
     /// Starts to write at a node.
     pub fn start(node: &ClusterNode) -> Self {
+        Self::start_at(&[node])
+    }
+
+    /// Starts to write at random nodes of these.
+    pub fn start_at(nodes: &[&ClusterNode]) -> Self {
+        let mut target = Target::default();
+        target.turn_to(nodes);
         let mut writers = Self {
-            target: Arc::new(Mutex::new(Target::new(node))),
+            target: Arc::new(Mutex::new(target)),
             acknowledged: Arc::default(),
             sent: Arc::default(),
             stop: Arc::default(),
@@ -430,20 +463,21 @@ impl Writers {
     fn write(&self, client: Client, writer: u64) -> impl Future<Output = ()> + Send + use<> {
         let (target, stop) = (Arc::clone(&self.target), Arc::clone(&self.stop));
         let (acknowledged, sent) = (Arc::clone(&self.acknowledged), Arc::clone(&self.sent));
+        let mut rng = SeededRng::new(writer);
         async move {
             let mut number = 0;
             while !stop.load(Ordering::Relaxed) {
                 let entry = (writer, number);
                 number += 1;
                 sent.lock().unwrap().insert(entry);
-                let at = target.lock().unwrap().url.clone();
+                let (at, turn) = target.lock().unwrap().draw(&mut rng);
                 let answer = client.post(&at).json(&call(entry)).send().await;
                 let status = answer.map(|answer| answer.status().as_u16());
                 match status {
                     Ok(200) => {
                         acknowledged.lock().unwrap().insert(entry);
                         let mut target = target.lock().unwrap();
-                        if target.url == at {
+                        if target.turns == turn {
                             target.answered.get_or_insert_with(Instant::now);
                         }
                     }
@@ -457,10 +491,15 @@ impl Writers {
 
     /// Has the writers go on at another node.
     pub fn turn_to(&self, node: &ClusterNode) {
-        *self.target.lock().unwrap() = Target::new(node);
+        self.turn_to_any(&[node]);
     }
 
-    /// Waits until the node that they were turned to has acknowledged an entry; returns when that was.
+    /// Has the writers go on at random nodes of these.
+    pub fn turn_to_any(&self, nodes: &[&ClusterNode]) {
+        self.target.lock().unwrap().turn_to(nodes);
+    }
+
+    /// Waits until a node that they were turned to has acknowledged an entry; returns when that was.
     pub async fn wait_for_answer(&self) -> Instant {
         let answered = async || self.target.lock().unwrap().answered;
         wait_until("an entry to be acknowledged by another node", answered).await
@@ -482,19 +521,42 @@ impl Writers {
 
     /// Ends the writers, and compares what they know with what a node has.
     pub async fn check(self, cluster: &Cluster, node: &ClusterNode) {
+        self.check_at(cluster, &[node]).await;
+    }
+
+    /// Ends the writers, and compares what they know with what each of these nodes has.
+    pub async fn check_at(self, cluster: &Cluster, nodes: &[&ClusterNode]) {
         self.stop.store(true, Ordering::Relaxed);
         self.tasks.join_all().await;
-        let found = cluster.entries(node).await;
-        let acknowledged = self.acknowledged.lock().unwrap();
-        let lost: Vec<_> = acknowledged
-            .iter()
-            .filter(|entry| !found.contains_key(entry))
-            .collect();
-        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
-        let sent = self.sent.lock().unwrap();
-        for (entry, times) in found {
-            assert_eq!(times, 1, "{entry:?}");
-            assert!(sent.contains(&entry), "nobody has sent {entry:?}");
+        for node in nodes {
+            let found = cluster.entries(node).await;
+            let (acknowledged, sent) = (self.acknowledged.lock(), self.sent.lock());
+            let faults = entry_faults(&acknowledged.unwrap(), &sent.unwrap(), &found);
+            assert!(faults.is_empty(), "{faults:?}");
         }
     }
+}
+
+/// Compares the entries that a node has, with how often each is there, with those that were acknowledged and those that were sent. Returns
+/// what is wrong.
+pub fn entry_faults(
+    acknowledged: &BTreeSet<Entry>,
+    sent: &BTreeSet<Entry>,
+    found: &BTreeMap<Entry, usize>,
+) -> Vec<String> {
+    let lost = acknowledged
+        .iter()
+        .filter(|entry| !found.contains_key(*entry));
+    let mut faults: Vec<_> = lost
+        .map(|entry| format!("{entry:?} was acknowledged and is lost"))
+        .collect();
+    for (entry, times) in found {
+        if *times != 1 {
+            faults.push(format!("{entry:?} is there {times} times"));
+        }
+        if !sent.contains(entry) {
+            faults.push(format!("nobody has sent {entry:?}"));
+        }
+    }
+    faults
 }

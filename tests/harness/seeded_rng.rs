@@ -16,4 +16,12 @@ impl SeededRng {
         self.0 ^= self.0 << 17;
         self.0 >> 11
     }
+
+    /// The next number below `end`.
+    ///
+    /// # Panics
+    /// When `end` is zero.
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.draw()).unwrap() % end
+    }
 }

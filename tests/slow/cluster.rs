@@ -23,7 +23,7 @@ const CALLS_IN_PAUSE: u64 = 8;
 const NOBODY: u64 = 1_000_000;
 
 /// Number of rounds: a variable of the environment, or the default.
-fn rounds(variable: &str, default: usize) -> usize {
+pub(crate) fn rounds(variable: &str, default: usize) -> usize {
     let set = std::env::var(variable).ok();
     set.map_or(default, |number| number.parse().unwrap())
 }

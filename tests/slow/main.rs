@@ -7,6 +7,7 @@ mod cluster;
 mod guests;
 mod random_frames;
 mod rooms;
+mod serving;
 mod silence;
 
 use svc_tests::{Binary, Installation};

@@ -1,4 +1,5 @@
-//! Nodes, PostgreSQL's servers and the bucket, with a relay on each way between them, and everything that can be done to them.
+//! Nodes that all serve, PostgreSQL's servers and the bucket, with a relay on each way between them, and everything that can be done to
+//! them.
 
 use std::fs;
 use std::mem;
@@ -7,15 +8,16 @@ use std::sync::Arc;
 
 use rustix::process::Signal;
 use svc_tests::bucket::{Bucket, BucketFault};
+use svc_tests::peer_relay::PeerRelay;
 use svc_tests::postgres::Postgres;
 use svc_tests::relay::{Relay, RelayMode, RelayTarget};
-use svc_tests::{Binary, Process, wait_until};
+use svc_tests::{Binary, Process, ReadAnswer as _, TokenIssuer, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use super::clients::{Shared, read};
 use super::room;
 use super::schedule::{Event, NODES};
+use super::shared::Shared;
 
 /// Number of PostgreSQL's servers.
 const SERVERS: usize = 3;
@@ -50,8 +52,10 @@ struct Node {
     ledger: Vec<Relay>,
     /// to the bucket,
     bucket: Relay,
-    /// and from clients.
+    /// from clients,
     clients: Relay,
+    /// and from the other nodes.
+    peers: PeerRelay,
     /// Whether the process was paused until another node had buried it.
     is_buried: bool,
 }
@@ -70,17 +74,20 @@ impl Node {
             ledger,
             bucket: Relay::start(Some(RelayTarget::Tcp(bucket.address()))).await,
             clients: Relay::start(None).await,
+            peers: PeerRelay::start().await,
             is_buried: false,
         }
     }
 
-    fn settings(&self) -> String {
+    /// Settings of the node, and tables that all have. No page is shown that may be old: so every node shows the same.
+    fn settings(&self, tables: &str) -> String {
         let servers = self.ledger.iter().map(|relay| relay.address().to_string());
         let servers = servers.collect::<Vec<_>>().join(",");
         let (name, access) = (&self.name, Bucket::settings_at(self.bucket.address()));
+        let peers = self.peers.settings();
         format!(
             "{COMMON}[cluster]\nname = '{name}'\nledger = 'postgresql://postgres@{servers}/postgres'\n\
-             bucket = 's3://pages/cluster'\npeer_listen = '127.0.0.1:0'\nsuspect_seconds = 4\n{access}"
+             bucket = 's3://pages/cluster'\n{peers}suspect_seconds = 4\nstale_pages_seconds = 0\n{access}{tables}"
         )
     }
 }
@@ -107,7 +114,8 @@ impl Machines {
         for at in 0..NODES {
             nodes.push(Node::unstarted(at, &postgres, &bucket).await);
         }
-        let shared = Shared::new(nodes.iter().map(|node| node.clients.address()));
+        let addresses = nodes.iter().map(|node| node.clients.address());
+        let shared = Shared::new(addresses, TokenIssuer::start().await);
         let mut machines = Self {
             nodes,
             binary,
@@ -131,9 +139,9 @@ impl Machines {
         let arguments = ["cluster", "found", "--config", config.to_str().unwrap()];
         let founded = self.binary.run(&data, &arguments).await;
         assert!(founded.success, "{founded:?}");
-        let first = self.serving().await;
-        let node = &self.nodes[first];
-        room::make(&self.binary, &node.data, self.process(first).unwrap()).await;
+        self.all_serving().await;
+        let (data, process) = (&self.nodes[0].data, self.process(0).unwrap());
+        room::make(&self.shared, &self.binary, data, process).await;
         self.settle().await;
     }
 
@@ -164,7 +172,7 @@ impl Machines {
     fn configure(&self, at: usize) -> PathBuf {
         let node = &self.nodes[at];
         let path = self.directory.path().join(format!("{}.toml", node.name));
-        fs::write(&path, node.settings()).unwrap();
+        fs::write(&path, node.settings(&self.shared.issuer.settings())).unwrap();
         path
     }
 
@@ -172,11 +180,8 @@ impl Machines {
     fn begin(&mut self, at: usize) {
         let config = self.configure(at);
         let (binary, data) = (self.binary.clone(), self.nodes[at].data.clone());
-        // Some stand by whatever happens, until the owner is dead.
-        let is_patient = (self.made + at).is_multiple_of(2);
         let started = tokio::spawn(async move {
-            let mut arguments = vec!["--config", config.to_str().unwrap()];
-            arguments.extend(is_patient.then_some("--standby"));
+            let arguments = ["--config", config.to_str().unwrap()];
             binary.try_serve_to_fault(None, &data, &arguments).await
         });
         self.nodes[at].state = State::Starting(started);
@@ -261,6 +266,7 @@ impl Machines {
                 }
                 self.nodes[node].clients.switch(mode);
             }
+            Event::CutPeers { node, mode } => self.nodes[node].peers.switch(mode),
             Event::FailBucket { fault } => self.bucket.set_fault(fault),
             Event::FailOver => self.fail_over().await,
             Event::StopStandbys => {
@@ -286,6 +292,7 @@ impl Machines {
                     self.shared.open(node);
                 }
             }
+            Event::CutPeers { node, .. } => self.nodes[node].peers.switch(RelayMode::Pass),
             Event::FailBucket { .. } => self.bucket.set_fault(BucketFault::None),
             Event::StopStandbys => {
                 self.shared.note_standbys();
@@ -383,21 +390,37 @@ impl Machines {
         .await;
     }
 
-    /// Waits for a node that serves.
-    pub(super) async fn serving(&mut self) -> usize {
-        wait_until("a node that serves", async || {
+    /// Waits until every node serves.
+    pub(super) async fn all_serving(&mut self) {
+        wait_until("nodes that serve", async || {
+            self.look_after().await;
             for at in 0..NODES {
-                if let Some(process) = self.process(at) {
-                    let probe = process.client().get(process.url("/readyz"));
-                    if read(probe).await.is_some_and(|answer| answer.status == 200) {
-                        return Some(at);
-                    }
+                if !self.is_serving(at).await {
+                    return None;
                 }
             }
-            self.look_after().await;
-            None
+            Some(())
         })
-        .await
+        .await;
+    }
+
+    /// Has a node take control, and bring the database of the page there: it reads both from the ledger and the bucket.
+    pub(super) async fn make_owner(&mut self, at: usize) {
+        let promoted = self.binary.run(&self.nodes[at].data, &["promote"]).await;
+        assert!(promoted.success, "{promoted:?}");
+        // The one that had control ends, and starts again.
+        self.settle().await;
+        self.all_serving().await;
+        room::migrate(&self.shared, self.process(at).unwrap(), at).await;
+    }
+
+    async fn is_serving(&self, at: usize) -> bool {
+        let Some(process) = self.process(at) else {
+            return false;
+        };
+        let probe = process.client().get(process.url("/readyz"));
+        let answer = probe.try_answer().await;
+        answer.is_some_and(|answer| answer.status == 200)
     }
 
     /// Ends the nodes, those included that begin to start.

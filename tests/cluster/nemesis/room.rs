@@ -5,10 +5,11 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Binary, Process, ReadAnswer};
+use svc_tests::{Answer, Binary, Process, ReadAnswer, wait_until};
 
-use super::clients::Shared;
-use super::record::Entry;
+use super::edits::{EDITED, version};
+use super::record::{Entry, PageState};
+use super::shared::Shared;
 
 /// The table has no rule against the same entry twice: that is looked for.
 const TABLE: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER); \
@@ -18,8 +19,8 @@ const WRITTEN: &str = "SELECT number FROM entries WHERE writer = :writer AND num
     ORDER BY number LIMIT 500";
 const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
 
-/// Makes the page, with its actions.
-pub(super) async fn make(binary: &Binary, data: &Path, process: &Process) {
+/// Makes the page, with its actions, and an owner who has a token.
+pub(super) async fn make(shared: &Shared, binary: &Binary, data: &Path, process: &Process) {
     let create = ["namespace", "create", "acme", "--json"];
     let made = binary.run(data, &create).await.json();
     let credential = made["credential"].as_str().unwrap();
@@ -31,7 +32,9 @@ pub(super) async fn make(binary: &Binary, data: &Path, process: &Process) {
     let house = json!({ "name": "House" });
     let project = owner(Method::POST, "", &house).await.expect(201).json();
     let id = project["id"].as_str().unwrap();
+    id.clone_into(&mut shared.record().project);
     let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
+    let edited = json!({ "type": "html", "content": version(0), "requested_slug": EDITED });
     let actions = json!([
         { "name": "add", "sql": ADD }, { "name": "written", "sql": WRITTEN }, { "name": "page", "sql": PAGE },
     ]);
@@ -40,10 +43,42 @@ pub(super) async fn make(binary: &Binary, data: &Path, process: &Process) {
         (Method::POST, "backend", json!({ "ddl": TABLE }), 201),
         (Method::PUT, "backend/actions", actions, 200),
         (Method::POST, "frontends", room, 201),
+        (Method::POST, "frontends", edited, 201),
     ] {
         let path = format!("/{id}/{below}");
         owner(method, &path, &body).await.expect(status);
     }
+    let me = process.client().get(process.url("/api/v1/me"));
+    let me = me.bearer_auth(shared.issuer.token_now("alice"));
+    let me = me.answer().await.expect(200).json();
+    let alice = me["user_id"].as_str().unwrap();
+    let add = [
+        "workspace",
+        "member",
+        "add",
+        "acme",
+        alice,
+        "--role",
+        "owner",
+    ];
+    let added = binary.run(data, &add).await;
+    assert!(added.success, "{added:?}");
+}
+
+/// Migrates the backend, so that its database is where control is. `number` tells migrations apart.
+pub(super) async fn migrate(shared: &Shared, process: &Process, number: usize) {
+    let project = shared.record().project.clone();
+    let url = process.url(&format!("/api/v1/projects/{project}/backend"));
+    let table = json!({ "ddl": format!("CREATE TABLE later_{number} (x)") });
+    wait_until("a migration", async || {
+        let migrate = process.client().patch(&url).json(&table);
+        let migrate = migrate.bearer_auth(shared.issuer.token_now("alice"));
+        let answer = migrate.answer().await;
+        // One that was interrupted may have to be recorded yet.
+        assert!(matches!(answer.status, 200 | 409 | 503), "{answer:?}");
+        (answer.status == 200).then_some(())
+    })
+    .await;
 }
 
 /// Compares what clients know with what a node has.
@@ -55,15 +90,18 @@ pub(super) async fn check(shared: &Shared, process: &Process) {
         println!("{} rows, {} pages", rows.len(), record.pages.len());
         (record.pages.clone(), record.readers.clone())
     };
-    for (name, is_acknowledged) in pages {
-        check_page(shared, process, &name, is_acknowledged).await;
+    for (name, state) in pages {
+        check_page(shared, process, &name, state).await;
     }
     for (name, readers) in readers {
         let url = process.url(&format!("/{name}"));
         let opened = process.client().post(url).answer().await;
-        if readers + usize::from(opened.status == 200) > 1 {
-            let fault = format!("{name} was had by {readers} readers, and is there");
-            shared.record().fault(fault);
+        if opened.status == 200 {
+            let mut record = shared.record();
+            if readers > 0 {
+                record.fault(format!("{name} was had by {readers} readers, and is there"));
+            }
+            record.readers.insert(name, readers + 1);
         }
     }
 }
@@ -89,12 +127,16 @@ async fn rows(process: &Process) -> BTreeMap<Entry, usize> {
     }
 }
 
-/// Looks whether a page is there once.
-async fn check_page(shared: &Shared, process: &Process, name: &str, is_acknowledged: bool) {
+/// Looks whether a page is there once, or not where it was deleted.
+async fn check_page(shared: &Shared, process: &Process, name: &str, state: PageState) {
     let page = process.get(&format!("/{name}")).await;
-    let is_whole = page.status == 200 && page.text().contains(&format!("of {name}"));
-    if !is_whole && (is_acknowledged || page.status != 404) {
-        let fault = format!("{name} is lost: {page:?}");
+    let is_right = match page.status {
+        200 => state != PageState::Gone && page.text().contains(&format!("of {name}")),
+        404 => state != PageState::Published,
+        _ => false,
+    };
+    if !is_right {
+        let fault = format!("{name}, known as {state:?}: {page:?}");
         shared.record().fault(fault);
     }
     // A second page that wants the name gets this one.

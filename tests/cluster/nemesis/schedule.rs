@@ -33,8 +33,10 @@ pub(super) enum Event {
     CutLedger { node: usize, mode: RelayMode },
     /// between a node and the bucket,
     CutBucket { node: usize, mode: RelayMode },
-    /// or between a node and its clients.
+    /// between a node and its clients,
     CutClients { node: usize, mode: RelayMode },
+    /// or on the way of the other nodes to a node.
+    CutPeers { node: usize, mode: RelayMode },
     /// The store of the bucket fails, for all.
     FailBucket { fault: BucketFault },
     /// PostgreSQL's primary is killed, and a standby promoted.
@@ -50,6 +52,7 @@ pub(super) enum Target {
     Ledger(usize),
     Bucket(usize),
     Clients(usize),
+    Peers(usize),
     Store,
     Servers,
 }
@@ -61,6 +64,7 @@ impl Event {
             Self::CutLedger { node, .. } => Target::Ledger(node),
             Self::CutBucket { node, .. } => Target::Bucket(node),
             Self::CutClients { node, .. } => Target::Clients(node),
+            Self::CutPeers { node, .. } => Target::Peers(node),
             Self::FailBucket { .. } => Target::Store,
             Self::FailOver | Self::StopStandbys => Target::Servers,
         }
@@ -96,7 +100,7 @@ impl Schedule {
 
     fn draw_event(&mut self) -> Event {
         let node = self.one_of(std::array::from_fn::<usize, NODES, _>(|at| at));
-        match self.below(12) {
+        match self.below(15) {
             0..=1 => Event::Kill {
                 node,
                 is_renamed: self.below(2) == 0,
@@ -114,10 +118,14 @@ impl Schedule {
                 node,
                 mode: self.one_of(CUTS),
             },
-            9 => Event::FailBucket {
+            9..=11 => Event::CutPeers {
+                node,
+                mode: self.one_of(CUTS),
+            },
+            12 => Event::FailBucket {
                 fault: self.one_of([BucketFault::EveryOtherFails, BucketFault::Unavailable]),
             },
-            10 => Event::FailOver,
+            13 => Event::FailOver,
             _ => Event::StopStandbys,
         }
     }
