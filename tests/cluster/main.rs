@@ -4,6 +4,7 @@
 mod crashes;
 mod faults;
 mod founding_crashes;
+mod guide;
 mod nemesis;
 mod operators;
 mod relays;
