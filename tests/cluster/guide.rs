@@ -17,8 +17,12 @@ const MARK: &str = "=== block";
 /// Seconds after which commands that wait for something are given up.
 const DEADLINE: &str = "300";
 
-/// Ends what is left when a command has failed, and says why nodes have.
-const END: &str = "trap '{ tail -n 20 try/*.log; kill -9 $(jobs -p); packaging/try-postgres stop try/postgres; } >&2 2>/dev/null || true' EXIT\n";
+/// Beginning of the script: when a command has failed, it shows the logs of the nodes, and ends all that is left.
+const PRELUDE: &str = "
+trap '{ tail -n 20 try/*.log; kill -9 $(jobs -p); packaging/try-postgres stop try/postgres; } >&2 2>/dev/null || true' EXIT
+command -v caddy >/dev/null || { echo 'caddy is not installed' >&2; exit 1; }
+set -x
+";
 
 /// The commands, with a mark before each block.
 fn script() -> String {
@@ -47,7 +51,7 @@ async fn run_guide() -> String {
     std::fs::create_dir(&programs).unwrap();
     symlink(svc().command().get_program(), programs.join("svc")).unwrap();
     let others = std::env::var("PATH").unwrap();
-    let script = format!("{END}set -x\n{}", script());
+    let script = format!("{PRELUDE}{}", script());
     let mut command = Command::new("timeout");
     command
         .args([DEADLINE, "bash", "-euo", "pipefail", "-c", &script])
@@ -64,7 +68,7 @@ async fn run_guide() -> String {
     ran.stdout
 }
 
-/// How often a text stands in the output of a block.
+/// Number of times that a text stands in the output of a block.
 fn count(printed: &str, text: &str) -> usize {
     printed.matches(text).count()
 }
