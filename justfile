@@ -124,7 +124,7 @@ try-upgrade older: guests
 try-source port="8080":
     packaging/try-source {{port}}
 
-# Start PostgreSQL with two standbys, a bucket and two nodes on this machine, until Ctrl-C (needs Debian's `postgresql`)
+# Start PostgreSQL with two standbys, a bucket and three nodes on this machine, until Ctrl-C (needs Debian's `postgresql`)
 try-cluster *arguments:
     cargo build --locked --bin svc
     packaging/try-cluster target/debug/svc {{arguments}}

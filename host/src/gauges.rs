@@ -7,7 +7,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::config::Config;
-use crate::control::ControlDatabase;
+use crate::control::{self, ControlDatabase};
 use crate::deployments::serving::PageService;
 use crate::overview::{self, CapUseSummary};
 use svc_base::clock::Timestamp;
@@ -74,7 +74,7 @@ impl ServerGauges {
         gauges
     }
 
-    /// Measures all gauges.
+    /// Measures all gauges. Those of a node's control database keep their values while it may lack something.
     ///
     /// # Errors
     /// The database's or the disk's; the gauges then keep their values.
@@ -86,7 +86,12 @@ impl ServerGauges {
         now: Timestamp,
     ) -> anyhow::Result<()> {
         let limits = &config.limits;
-        let counts = overview::counts(control, now).await?;
+        set_gauge(&self.reserved, limits.free_disk_bytes);
+        set_gauge(&self.free, disk::free_bytes(&config.data)?);
+        let counts = match overview::counts(control, now).await {
+            Err(control::Error::Stale) => return Ok(()),
+            counts => counts?,
+        };
         let cached = CapUseSummary {
             used: serving.pages().size().1,
             cap: limits.page_cache_bytes,
@@ -102,8 +107,6 @@ impl ServerGauges {
         set_gauge(&self.projects, counts.projects);
         set_gauge(&self.namespaces, counts.namespaces);
         set_gauge(&self.reports, counts.open_reports);
-        set_gauge(&self.reserved, limits.free_disk_bytes);
-        set_gauge(&self.free, disk::free_bytes(&config.data)?);
         Ok(())
     }
 }

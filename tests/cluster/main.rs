@@ -6,6 +6,7 @@ mod crashes;
 mod faults;
 mod founding_crashes;
 mod guests;
+mod guide;
 mod nemesis;
 mod operators;
 mod payments;

@@ -213,14 +213,14 @@ async fn a_node_that_waits_for_its_ledger_ends_when_it_is_told_to() {
     assert_eq!(ended.await.unwrap().code(), Some(0));
 }
 
-/// Starts a standby that shows metrics.
-async fn start_with_metrics(name: &str, owner: &ClusterNode) -> ClusterNode {
+/// Starts a node that shows metrics: a standby, or one that follows.
+async fn start_with_metrics(name: &str, standby: bool, owner: &ClusterNode) -> ClusterNode {
     let data = directory_of(owner).join(name);
     let config = data.with_extension("ops.toml");
     fs::write(&config, settings_of(name, owner)).unwrap();
     let config = config.to_str().unwrap();
-    let arguments = ["--standby", "--ops-listen", "127.0.0.1:0", "--config"];
-    let arguments = [&arguments[..], &[config][..]].concat();
+    let mut arguments = vec!["--ops-listen", "127.0.0.1:0", "--config", config];
+    arguments.extend(standby.then_some("--standby"));
     let process = svc().serve(&data, &arguments).await;
     ClusterNode { process, data }
 }
@@ -262,7 +262,7 @@ fn has_line(text: &str, line: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_shows_its_metrics_as_a_standby_and_as_the_owner() {
     let (_cluster, owner) = Cluster::with_room(svc()).await;
-    let standby = start_with_metrics("n2", &owner).await;
+    let standby = start_with_metrics("n2", true, &owner).await;
     let metrics = read_metrics(&standby).await;
     for line in [
         "svc_cluster_control 0",
@@ -285,6 +285,22 @@ async fn a_node_shows_its_metrics_as_a_standby_and_as_the_owner() {
     for line in ["svc_cluster_control 1", "svc_takeovers_total 1"] {
         assert!(has_line(&metrics, line), "{line}: {metrics}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_does_not_hear_what_is_new_shows_its_metrics() {
+    let (mut cluster, owner) = Cluster::with_room(svc()).await;
+    let follower = start_with_metrics("n2", false, &owner).await;
+    follower.wait_until_ready().await;
+    cluster.postgres.stop_standbys().await;
+    wait_until("a node that says that it is stale", async || {
+        let said = follower.process.get("/readyz").await;
+        (said.text() == "stale\n").then_some(())
+    })
+    .await;
+    let metrics = read_metrics(&follower).await;
+    assert!(has_line(&metrics, "svc_cluster_control 0"), "{metrics}");
+    assert!(!has_line(&metrics, "svc_disk_free_bytes 0"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

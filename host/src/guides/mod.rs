@@ -70,7 +70,7 @@ guides! {
     "coming-from" "You know PocketBase, wrangler or PrivateBin.";
     "install" "You install the server, and keep it up to date.";
     "operate" "You run the server.";
-    "cluster" "You run it on two machines, so that one may die.";
+    "cluster" "You run it on several machines, so that one may die.";
     "proxy" "You put Caddy or nginx in front of it.";
     "audit" "You want to know who changed what.";
     "guests" "You replace the components that render pages and judge SQL.";

@@ -12,18 +12,26 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const UNTESTED_COMMANDS: [(&str, &str); 19] = [
+const UNTESTED_COMMANDS: [(&str, &str); 21] = [
     (
-        "svc cluster found --data /var/lib/svc --config /etc/svc.toml\nsvc serve --config /etc/svc.toml\n",
+        "sudo apt install postgresql caddy curl\ncargo build --profile dist\nPATH=$PWD/target/dist:$PATH\n",
+        "changes the machine, and builds for minutes; a debug build is what is tested",
+    ),
+    (
+        "sudo apt install ./svc_0.1.0_amd64.deb\nsudo systemctl stop svc\nsudo editor /etc/svc/svc.toml\n",
+        "changes the machine; `packages.rs` looks into the package",
+    ),
+    (
+        "sudo -u svc svc cluster found --config /etc/svc/svc.toml\nsudo systemctl start svc\n",
         "needs PostgreSQL with its standbys; `tests/cluster` founds and serves over one",
     ),
     (
-        "svc serve --standby --config /etc/svc.toml\n",
-        "needs the ledger of the commands before it; `tests/cluster` has a standby take over",
+        "sudo rm -r /var/lib/svc\nsudo systemctl start svc\n",
+        "changes the machine; `tests/cluster` starts nodes with empty disks",
     ),
     (
-        "svc node list --data /var/lib/svc\nsvc promote --data /var/lib/svc\n",
-        "needs a running node; `tests/cluster` runs both",
+        "svc healthcheck --data /var/lib/svc\nsvc node list --data /var/lib/svc\nsvc promote --data /var/lib/svc\n",
+        "needs a running node; `tests/cluster` runs all of them",
     ),
     (
         "svc restore --from s3://my-pages/cluster --ledger postgresql://svc@pg1,pg2,pg3/svc --data /var/lib/svc-restored\n",
@@ -291,8 +299,8 @@ fn a_command_that_is_not_run_has_a_reason() {
         for block in document.blocks() {
             match block.info {
                 "console" => shown.push(block.text.clone()),
-                "sh" | "sh lasting" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql"
-                | "yaml" | "caddy" | "nginx" | "" => {}
+                "sh" | "sh lasting" | "sh stopped" | "sh cluster" | "json" | "toml" | "html"
+                | "js" | "sql" | "yaml" | "mermaid" | "caddy" | "nginx" | "" => {}
                 other => panic!("{}: a block of `{other}`", document.path),
             }
         }

@@ -5,9 +5,11 @@
 //! - `sh`: a script. All scripts of a document run in their order, in one shell, against a server of its own.
 //! - `sh lasting`: a command in its turn that goes on until it is interrupted, which it is when it has printed a line.
 //! - `sh stopped`: a script as of `sh`, after that server has ended.
+//! - `sh cluster`: a script that `tests/cluster/guide.rs` runs, since it needs PostgreSQL.
 //! - `console`: a command that no test can run. [`commands::UNTESTED_COMMANDS`] lists each with the reason.
 //! - `toml`: a file of settings.
 //! - `yaml`: a part of a file of another program, which no test has.
+//! - `mermaid`: a picture.
 //! - `caddy`, `nginx`: a file of another program, which lies in `docs/` and is tried in `proxies/`.
 //!
 //! A line `<!-- shows: TEXT -->` says that the scripts' output contains TEXT.
