@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::geteuid;
@@ -16,6 +17,7 @@ use svc::config::{ClusterTable, Settings};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 use tempfile::TempDir;
+use tokio::runtime;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Config, NoTls};
 use url::Url;
@@ -36,13 +38,17 @@ max_wal_senders = 0
 max_wal_size = 256MB
 autovacuum = off
 ";
-/// What outlives this process, since values of a whole process are never dropped: it waits for the end of its input, which comes with
-/// that of the process whatever ends it, and clears up.
+/// Commands that outlive this process, since values of a whole process are never dropped: they wait for the end of their input, which
+/// comes with that of the process, whatever ends it, and clear up.
 const CLEARING_UP: &str = "cat; kill -QUIT \"$1\"; sleep 1; rm -rf \"$2\"";
 /// Database of the installation that was founded, which is only copied.
 const FOUNDED: &str = "founded";
 /// Database that statements of operators run in.
 const OPERATORS: &str = "postgres";
+/// Directory of the server's socket.
+const SOCKETS: &str = "s";
+/// Time after which the disks of nodes that have ended are removed.
+const REMOVED_AFTER: Duration = Duration::from_secs(3);
 /// Longest time without a beat. Nobody dies here, and a machine with much to do may be late with everything.
 const SUSPECT_SECONDS: u16 = 60;
 
@@ -51,23 +57,22 @@ static SERVER: OnceCell<LedgerServer> = OnceCell::const_new();
 /// The server of PostgreSQL.
 #[derive(Debug)]
 struct LedgerServer {
-    /// Directory of its socket.
-    sockets: PathBuf,
-    /// Bucket of the installation that was founded.
-    bucket: PathBuf,
+    /// Directory of everything here.
+    directory: PathBuf,
     _process: Child,
     /// Input of the program that clears up.
     _input: ChildStdin,
 }
 
-/// What the nodes of an installation share. It is removed with this value, after which no node may run.
+/// Disks of an installation of several nodes: a directory for each node, the bucket, and the ledger. They are removed a while after this
+/// value, when no thread of the nodes is left that would end the process because of it.
 #[derive(Debug)]
-pub(crate) struct SharedStores {
+pub(crate) struct NodeDisks {
     database: String,
-    bucket: TempDir,
+    directory: Option<TempDir>,
 }
 
-impl SharedStores {
+impl NodeDisks {
     /// Makes those of an installation that nobody has used yet.
     pub(crate) async fn new() -> Self {
         static INSTALLATIONS: AtomicU64 = AtomicU64::new(0);
@@ -77,34 +82,49 @@ impl SharedStores {
         server
             .execute(&format!("CREATE DATABASE {database} TEMPLATE {FOUNDED}"))
             .await;
-        let bucket = TempDir::with_prefix("svc-bucket-").unwrap();
-        copy_directory(&server.bucket, bucket.path());
-        Self { database, bucket }
+        let directory = TempDir::new_in(&server.directory).unwrap();
+        let disks = Self {
+            database,
+            directory: Some(directory),
+        };
+        fs::create_dir(disks.bucket()).unwrap();
+        copy_directory(&server.bucket(), &disks.bucket());
+        disks
     }
 
-    /// Settings of the node with this number, which counts from 0.
-    pub(crate) fn table(&self, number: usize) -> ClusterTable {
-        let server = SERVER.get().expect("the ledger was made");
-        table(number, server.url(&self.database), self.bucket.path())
+    fn directory(&self) -> &Path {
+        let directory = self.directory.as_ref();
+        directory.expect("it is there until the drop").path()
     }
 
     /// Directory that is the bucket.
-    pub(crate) fn bucket(&self) -> &Path {
-        self.bucket.path()
+    pub(crate) fn bucket(&self) -> PathBuf {
+        self.directory().join("bucket")
+    }
+
+    /// Data directory of the node with this number, which counts from 1.
+    pub(crate) fn data(&self, number: usize) -> PathBuf {
+        self.directory().join(format!("n{number}"))
+    }
+
+    /// Settings of the node with this number.
+    pub(crate) fn table(&self, number: usize) -> ClusterTable {
+        let server = SERVER.get().expect("the ledger was made");
+        table(number, server.url(&self.database), &self.bucket())
     }
 }
 
-impl Drop for SharedStores {
+impl Drop for NodeDisks {
     fn drop(&mut self) {
+        let directory = self.directory.take();
         let removal = format!("DROP DATABASE {} WITH (FORCE)", self.database);
         // A runtime may not be waited for in a task.
-        std::thread::spawn(move || {
+        thread::spawn(move || {
+            thread::sleep(REMOVED_AFTER);
+            drop(directory);
             let server = SERVER.get().expect("the ledger was made");
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(server.execute(&removal));
+            let runtime = runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(server.execute(&removal));
         });
     }
 }
@@ -112,7 +132,7 @@ impl Drop for SharedStores {
 /// Settings of a node of several.
 fn table(number: usize, ledger: String, bucket: &Path) -> ClusterTable {
     ClusterTable {
-        name: Some(format!("n{}", number + 1)),
+        name: Some(format!("n{number}")),
         ledger: Some(ledger.into()),
         bucket: Some(Url::from_file_path(bucket).unwrap()),
         peer_listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
@@ -127,7 +147,7 @@ impl LedgerServer {
     async fn start() -> Self {
         let directory = TempDir::with_prefix("svc-ledgers-").unwrap().keep();
         let user = geteuid().is_root().then(user);
-        let (data, sockets) = (directory.join("data"), directory.join("s"));
+        let (data, sockets) = (directory.join("data"), directory.join(SOCKETS));
         fs::create_dir(&sockets).unwrap();
         if let Some((user, group)) = user {
             for path in [&directory, &sockets] {
@@ -160,14 +180,13 @@ impl LedgerServer {
         serving.stdout(log.try_clone().unwrap()).stderr(log);
         let process = serving.spawn().unwrap();
         let server = Self {
-            sockets,
-            bucket: directory.join("bucket"),
             _input: clear_up_at_the_end(&process, &directory),
             _process: process,
+            directory,
         };
         server.wait_until_it_answers().await;
         server.execute(&format!("CREATE DATABASE {FOUNDED}")).await;
-        server.found(directory.join("one")).await;
+        server.found().await;
         server
     }
 
@@ -180,39 +199,43 @@ impl LedgerServer {
     }
 
     /// Founds an empty installation, as `svc cluster found` does.
-    async fn found(&self, data: PathBuf) {
+    async fn found(&self) {
         let settings = Settings {
-            data: Some(data),
+            data: Some(self.directory.join("one")),
             cache: Some(guest_cache_dir()),
-            cluster: Some(table(0, self.url(FOUNDED), &self.bucket)),
+            cluster: Some(table(1, self.url(FOUNDED), &self.bucket())),
             ..Settings::default()
         };
         let config = settings.resolve(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
         let config = config.unwrap();
         let founding = move || {
             // Nobody may be connected to a database that is copied: its connections end with this runtime.
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(1)
-                .enable_all()
-                .build()
-                .unwrap();
-            let (clock, random) = (Clock::manual(NOW), Random::system());
-            runtime
-                .block_on(found::run(&config, &clock, &random))
-                .unwrap();
+            let runtime = runtime::Builder::new_multi_thread().enable_all().build();
+            let (runtime, clock, random) = (runtime.unwrap(), Clock::manual(NOW), Random::system());
+            let founded = runtime.block_on(found::run(&config, &clock, &random));
+            founded.expect("the installation is founded");
         };
         tokio::task::spawn_blocking(founding).await.unwrap();
     }
 
+    /// Bucket of the installation that was founded.
+    fn bucket(&self) -> PathBuf {
+        self.directory.join("bucket")
+    }
+
+    fn sockets(&self) -> PathBuf {
+        self.directory.join(SOCKETS)
+    }
+
     /// URL of a database, as nodes have it in their settings.
     fn url(&self, database: &str) -> String {
-        let host = self.sockets.to_str().unwrap().replace('/', "%2F");
+        let host = self.sockets().to_str().unwrap().replace('/', "%2F");
         format!("postgresql://postgres@{host}/{database}")
     }
 
     async fn connect(&self) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
         let mut config = Config::new();
-        config.host_path(&self.sockets);
+        config.host_path(self.sockets());
         config.user("postgres").dbname(OPERATORS);
         let (client, connection) = config.connect(NoTls).await?;
         tokio::spawn(connection);

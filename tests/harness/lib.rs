@@ -1,6 +1,7 @@
 //! Harness of the tests: the real server, in this process or as one of its own, and its answers.
 
 mod answer;
+mod blind_relay;
 pub mod browser;
 pub mod bucket;
 pub mod cluster;
@@ -11,6 +12,9 @@ pub mod hostile;
 mod http_client;
 mod issuer;
 mod kills;
+mod ledgers;
+mod nodes;
+mod one_machine;
 pub mod postgres;
 mod process;
 mod random_frames;
