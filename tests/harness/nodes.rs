@@ -29,6 +29,8 @@ use crate::ledgers::NodeDisks;
 const NODES: &str = "SVC_TEST_NODES";
 /// Variable of the environment with the number that the relay's choices begin with.
 const SEED: &str = "SVC_TEST_SEED";
+/// Addresses of the nodes' listeners but for their last number and the port, which is that of the relay.
+const NETWORK: [u8; 3] = [127, 0, 1];
 /// Pause between two looks of a node at who has joined.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longest time that threads have to end which nobody waits for.
@@ -44,7 +46,6 @@ pub(crate) fn requested() -> Option<usize> {
 /// The nodes that run. They have a runtime of their own: dropping the value ends all that they do.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    relay: SocketAddr,
     /// All nodes but the one that has control.
     followers: Vec<Server>,
     /// Data directories of all nodes.
@@ -68,7 +69,6 @@ impl Nodes {
             .enable_all()
             .build();
         let mut nodes = Self {
-            relay: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             followers: Vec::new(),
             commands: AtomicUsize::new(0),
             runtime: Some(runtime.unwrap()),
@@ -81,18 +81,11 @@ impl Nodes {
         });
         let (each, clock): (Vec<Settings>, Clock) = (each.collect(), clock.clone());
         let seed = seed();
-        let (relay, mut servers) = nodes
-            .run(async move || start_all(each, &clock, seed).await)
-            .await;
+        let starting = async move || start_all(each, &clock, seed).await;
+        let mut servers = nodes.run(starting).await;
         let owner = servers.remove(0);
-        nodes.relay = relay;
         nodes.followers = servers;
         (nodes, owner)
-    }
-
-    /// Address for clients.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.relay
     }
 
     /// All nodes but the one that has control.
@@ -139,24 +132,22 @@ impl Drop for Nodes {
     }
 }
 
-/// Starts the nodes in their order, and the relay in front of them. Returns its address.
-async fn start_all(
-    mut settings: Vec<Settings>,
-    clock: &Clock,
-    seed: u64,
-) -> (SocketAddr, Vec<Server>) {
-    let address = SocketAddr::new(settings[0].listen().ip(), 0);
-    let listener = TcpListener::bind(address).await.unwrap();
-    let relay = listener.local_addr().unwrap();
-    for node in &mut settings {
-        let scheme = if node.is_https() { "https" } else { "http" };
-        // What one machine has by default, with the port that clients know.
-        let base = || format!("{scheme}://localhost:{}", relay.port());
-        node.base_url.get_or_insert_with(|| base().parse().unwrap());
-    }
+/// Starts the relay, and the nodes behind it in their order.
+async fn start_all(settings: Vec<Settings>, clock: &Clock, seed: u64) -> Vec<Server> {
+    let relay = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    // Nobody else has this port at any address of this machine.
+    let port = relay.local_addr().unwrap().port();
+    let [a, b, c] = NETWORK;
+    let addresses = (1..).map(|number| SocketAddr::from(([a, b, c, number], port)));
+    let nodes: Vec<_> = addresses.take(settings.len()).collect();
     let mut servers: Vec<Server> = Vec::new();
-    for node in settings {
-        let starting = Server::start(node, clock.clone(), Random::system());
+    for (settings, address) in settings.into_iter().zip(&nodes) {
+        let settings = Settings {
+            reached_at: Some(SocketAddr::new(settings.listen().ip(), port)),
+            listen: Some(*address),
+            ..settings
+        };
+        let starting = Server::start(settings, clock.clone(), Random::system());
         let started = match servers.first() {
             None => starting.await,
             Some(owner) => tokio::select! {
@@ -166,9 +157,8 @@ async fn start_all(
         };
         servers.push(started.expect("the node starts"));
     }
-    let nodes = servers.iter().map(|node| reachable(node.address()));
-    tokio::spawn(pass_on_blindly(listener, nodes.collect(), seed));
-    (relay, servers)
+    tokio::spawn(pass_on_blindly(relay, nodes, seed));
+    servers
 }
 
 /// Has a node look who has joined, again and again: others would be strangers to it until its next beat.
@@ -178,14 +168,6 @@ async fn look_around(node: &Server) -> Infallible {
         // It has the next look, too.
         let _ = cluster.node().list().await;
         tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-/// Address by which this machine reaches a listener.
-fn reachable(listener: SocketAddr) -> SocketAddr {
-    match listener.ip().is_unspecified() {
-        true => SocketAddr::from((Ipv4Addr::LOCALHOST, listener.port())),
-        false => listener,
     }
 }
 

@@ -297,10 +297,9 @@ impl TestServer {
         &self.server
     }
 
-    /// Address for clients.
+    /// Address for clients; of several nodes that of the relay.
     pub fn address(&self) -> SocketAddr {
-        let relay = self.nodes.as_ref().map(Nodes::address);
-        relay.unwrap_or_else(|| self.server.address())
+        self.server.address()
     }
 
     /// The data directory.
