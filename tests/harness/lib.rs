@@ -34,6 +34,7 @@ pub use fault_points::{fault_group, fault_points};
 pub use http_client::http_client;
 pub use issuer::{AUDIENCE, TokenIssuer};
 pub use kills::Installation;
+pub use one_machine::ONE_MACHINE;
 pub use process::{Binary, Output, Process, run_command};
 pub use random_frames::send_random_frames;
 pub use raw_websocket::{RawWebSocket, masked_frame};

@@ -12,7 +12,7 @@ pub(crate) const NO_DISK: &str = "several nodes have no data directory in common
 
 /// Tests of something that one machine has and several nodes do not. Each row has a reason, and the tests by the beginnings of their
 /// names. There are no more than ten reasons.
-const ONE_MACHINE: [(&str, &[&str]); 6] = [
+pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
     (
         "they look into the files of a machine, or change them: what nodes have on their disks is a cache, and content is in the bucket",
         &[
@@ -56,6 +56,7 @@ const ONE_MACHINE: [(&str, &[&str]); 6] = [
             "members::backups::",
             "members::workspaces::ends::",
             "operators::checks::",
+            "restores::later_migrations_are_applied_again",
             "restores::what_the_platform_derives",
             "secrecy::",
             "stores::",

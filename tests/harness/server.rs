@@ -64,9 +64,18 @@ pub struct Builder {
     clock: Clock,
     /// Certificates that clients believe, in PEM.
     roots: Option<String>,
+    /// Number of nodes, if that is not the environment's.
+    nodes: Option<usize>,
 }
 
 impl Builder {
+    /// Has it be so many nodes behind a relay, whatever the environment asks for.
+    #[must_use]
+    pub fn nodes(mut self, count: usize) -> Self {
+        self.nodes = Some(count);
+        self
+    }
+
     /// Changes any setting.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
@@ -115,7 +124,8 @@ impl Builder {
     /// Starts it on an empty data directory.
     pub async fn start(self) -> TestServer {
         compile_guests_once().await;
-        let count = nodes::requested().filter(|_| !one_machine::is_required(&self.settings));
+        let requested = || nodes::requested().filter(|_| !one_machine::is_required(&self.settings));
+        let count = self.nodes.or_else(requested);
         let disks = Disks {
             data: TempDir::new().unwrap(),
             nodes: match count {
@@ -195,6 +205,7 @@ impl TestServer {
             settings,
             clock: Clock::manual(NOW),
             roots: None,
+            nodes: None,
         }
     }
 
