@@ -5,24 +5,19 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::JoinSet;
 
 use crate::seeded_rng::SeededRng;
 
-/// Passes connections on for as long as it is polled.
+/// Takes connections for as long as it is polled. What is passed on ends with its ends.
 pub(crate) async fn pass_on_blindly(listener: TcpListener, nodes: Vec<SocketAddr>, seed: u64) {
     let mut chance = SeededRng::new(seed);
-    let mut connections = JoinSet::new();
     loop {
-        tokio::select! {
-            accepted = listener.accept() => {
-                // A client may have gone again.
-                let Ok((client, from)) = accepted else { continue };
-                let node = nodes[chance.draw() as usize % nodes.len()];
-                connections.spawn(pass_on(client, from.ip(), node));
-            }
-            Some(_) = connections.join_next() => {}
-        }
+        // A client may have gone again.
+        let Ok((client, from)) = listener.accept().await else {
+            continue;
+        };
+        let node = nodes[chance.draw() as usize % nodes.len()];
+        tokio::spawn(pass_on(client, from.ip(), node));
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,8 +60,8 @@ struct LedgerServer {
     /// Directory of everything here.
     directory: PathBuf,
     _process: Child,
-    /// Input of the program that clears up.
-    _input: ChildStdin,
+    /// Program that clears up, which has its input from here.
+    _clearing_up: Child,
 }
 
 /// Disks of an installation of several nodes: a directory for each node, the bucket, and the ledger. They are removed a while after this
@@ -180,7 +180,7 @@ impl LedgerServer {
         serving.stdout(log.try_clone().unwrap()).stderr(log);
         let process = serving.spawn().unwrap();
         let server = Self {
-            _input: clear_up_at_the_end(&process, &directory),
+            _clearing_up: clear_up_at_the_end(&process, &directory),
             _process: process,
             directory,
         };
@@ -249,15 +249,14 @@ impl LedgerServer {
     }
 }
 
-/// Has a server end, and its directory removed, when this process has ended or drops the value.
-fn clear_up_at_the_end(server: &Child, directory: &Path) -> ChildStdin {
+/// Has a server end, and its directory removed, when this process has ended.
+fn clear_up_at_the_end(server: &Child, directory: &Path) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", CLEARING_UP, "sh", &server.id().to_string()]);
     command.arg(directory).stdin(Stdio::piped());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     // An interrupt at the terminal is for the tests.
-    let mut clearing = command.process_group(0).spawn().unwrap();
-    clearing.stdin.take().unwrap()
+    command.process_group(0).spawn().unwrap()
 }
 
 /// Copies the files below a directory into another one.

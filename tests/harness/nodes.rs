@@ -21,6 +21,7 @@ use svc_base::clock::Clock;
 use svc_base::random::Random;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 use crate::blind_relay::pass_on_blindly;
 use crate::ledgers::NodeDisks;
@@ -43,7 +44,8 @@ pub(crate) fn requested() -> Option<usize> {
     (count > 1).then_some(count)
 }
 
-/// The nodes that run. They have a runtime of their own: dropping the value ends all that they do.
+/// The nodes that run, and the relay in front of them. They have a runtime of their own: dropping the value ends all that they do. The relay
+/// has the test's, so that what a node has sent at last arrives.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     /// All nodes but the one that has control.
@@ -52,6 +54,7 @@ pub(crate) struct Nodes {
     data: Vec<PathBuf>,
     /// Number of commands that were run.
     commands: AtomicUsize,
+    relay: JoinHandle<()>,
     runtime: Option<Runtime>,
 }
 
@@ -63,6 +66,22 @@ impl Nodes {
         count: usize,
         disks: &NodeDisks,
     ) -> (Self, Server) {
+        let relay = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        // Nobody else has this port at any address of this machine.
+        let port = relay.local_addr().unwrap().port();
+        let [a, b, c] = NETWORK;
+        let addresses = (1..).map(|number| SocketAddr::from(([a, b, c, number], port)));
+        let addresses: Vec<_> = addresses.take(count).collect();
+        let each = (1..=count)
+            .zip(&addresses)
+            .map(|(number, address)| Settings {
+                data: Some(disks.data(number)),
+                cluster: Some(disks.table(number)),
+                reached_at: Some(SocketAddr::new(settings.listen().ip(), port)),
+                listen: Some(*address),
+                ..settings.clone()
+            });
+        let (each, clock): (Vec<Settings>, Clock) = (each.collect(), clock.clone());
         // One thread, as the test's own: nothing of it runs any more once the runtime ends.
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -71,17 +90,11 @@ impl Nodes {
         let mut nodes = Self {
             followers: Vec::new(),
             commands: AtomicUsize::new(0),
+            relay: tokio::spawn(pass_on_blindly(relay, addresses, seed())),
             runtime: Some(runtime.unwrap()),
             data: (1..=count).map(|number| disks.data(number)).collect(),
         };
-        let each = (1..=count).map(|number| Settings {
-            data: Some(disks.data(number)),
-            cluster: Some(disks.table(number)),
-            ..settings.clone()
-        });
-        let (each, clock): (Vec<Settings>, Clock) = (each.collect(), clock.clone());
-        let seed = seed();
-        let starting = async move || start_all(each, &clock, seed).await;
+        let starting = async move || start_all(each, &clock).await;
         let mut servers = nodes.run(starting).await;
         let owner = servers.remove(0);
         nodes.followers = servers;
@@ -126,27 +139,17 @@ impl Drop for Nodes {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
+        self.relay.abort();
         // A runtime may not end in a task of another one. The nodes are dropped after it: nothing of them notices.
         let ending = thread::spawn(move || runtime.shutdown_timeout(END_TIMEOUT));
         let _ = ending.join();
     }
 }
 
-/// Starts the relay, and the nodes behind it in their order.
-async fn start_all(settings: Vec<Settings>, clock: &Clock, seed: u64) -> Vec<Server> {
-    let relay = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    // Nobody else has this port at any address of this machine.
-    let port = relay.local_addr().unwrap().port();
-    let [a, b, c] = NETWORK;
-    let addresses = (1..).map(|number| SocketAddr::from(([a, b, c, number], port)));
-    let nodes: Vec<_> = addresses.take(settings.len()).collect();
+/// Starts the nodes in their order.
+async fn start_all(settings: Vec<Settings>, clock: &Clock) -> Vec<Server> {
     let mut servers: Vec<Server> = Vec::new();
-    for (settings, address) in settings.into_iter().zip(&nodes) {
-        let settings = Settings {
-            reached_at: Some(SocketAddr::new(settings.listen().ip(), port)),
-            listen: Some(*address),
-            ..settings
-        };
+    for settings in settings {
         let starting = Server::start(settings, clock.clone(), Random::system());
         let started = match servers.first() {
             None => starting.await,
@@ -157,7 +160,6 @@ async fn start_all(settings: Vec<Settings>, clock: &Clock, seed: u64) -> Vec<Ser
         };
         servers.push(started.expect("the node starts"));
     }
-    tokio::spawn(pass_on_blindly(relay, nodes, seed));
     servers
 }
 
