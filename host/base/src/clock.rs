@@ -105,10 +105,9 @@ impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
     pub fn with_machine_time(&self) -> Self {
         match &self.0 {
-            ClockSource::Manual(millis, _) => Self(ClockSource::ManualDay(
-                Arc::clone(millis),
-                Instant::now(),
-            )),
+            ClockSource::Manual(millis, _) => {
+                Self(ClockSource::ManualDay(Arc::clone(millis), Instant::now()))
+            }
             ClockSource::System(_) | ClockSource::ManualDay(..) => self.clone(),
         }
     }
