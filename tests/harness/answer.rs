@@ -2,12 +2,18 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
+use crate::nodes;
 use crate::wait::DEADLINE;
+
+/// Times that one of several nodes is asked, and the pause in between.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A response with its whole body.
 #[derive(Clone, Debug)]
@@ -29,11 +35,18 @@ pub trait ReadAnswer {
 
 impl ReadAnswer for reqwest::RequestBuilder {
     async fn answer(self) -> Answer {
-        let response = self.send().await.expect("the server answers");
-        Answer {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            body: response.bytes().await.expect("the body arrives"),
+        let mut request = self;
+        let mut tries = nodes::requested().map_or(1, |_| TRIES);
+        loop {
+            tries -= 1;
+            let again = request.try_clone();
+            let answer = send(request).await;
+            match again {
+                Some(again) if tries > 0 && answer.asks_to_try_again() => request = again,
+                _ => return answer,
+            }
+            eprintln!("a node says to try again: {}", answer.text());
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -44,6 +57,15 @@ impl ReadAnswer for reqwest::RequestBuilder {
             headers: response.headers().clone(),
             body: response.bytes().await.ok()?,
         })
+    }
+}
+
+async fn send(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.expect("the server answers");
+    Answer {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        body: response.bytes().await.expect("the body arrives"),
     }
 }
 
@@ -88,6 +110,13 @@ impl Answer {
             headers: headers.collect(),
             body: Bytes::copy_from_slice(&raw[end + 4..]),
         }
+    }
+
+    /// Whether a node has done nothing with the request, and says to send it again at once. One of a machine with much to do may be late
+    /// with the news of another for a moment.
+    fn asks_to_try_again(&self) -> bool {
+        let is_refused = self.status == 503 && self.header("retry-after") == Some("1");
+        is_refused && !self.body.windows(11).any(|word| word == b"interrupted")
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -1,6 +1,7 @@
 //! Harness of the tests: the real server, in this process or as one of its own, and its answers.
 
 mod answer;
+mod blind_relay;
 pub mod browser;
 pub mod bucket;
 pub mod cluster;
@@ -12,6 +13,9 @@ pub mod hostile;
 mod http_client;
 mod issuer;
 mod kills;
+mod ledgers;
+mod nodes;
+mod one_machine;
 pub mod peer_relay;
 pub mod postgres;
 mod process;
@@ -35,6 +39,7 @@ pub use fault_points::{fault_group, fault_points};
 pub use http_client::http_client;
 pub use issuer::{AUDIENCE, TokenIssuer};
 pub use kills::Installation;
+pub use one_machine::ONE_MACHINE;
 pub use process::{Binary, Output, Process, run_command};
 pub use random_frames::send_random_frames;
 pub use raw_websocket::{RawWebSocket, masked_frame};

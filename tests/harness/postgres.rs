@@ -389,7 +389,8 @@ pub fn is_installed() -> bool {
     find_programs().is_some()
 }
 
-fn programs() -> PathBuf {
+/// Directory of PostgreSQL's programs.
+pub(crate) fn programs() -> PathBuf {
     find_programs().expect("PostgreSQL is not installed: install the package `postgresql`")
 }
 
@@ -411,7 +412,7 @@ fn find_programs() -> Option<PathBuf> {
 }
 
 /// The user `postgres`, with its group.
-fn user() -> (u32, u32) {
+pub(crate) fn user() -> (u32, u32) {
     let users = fs::read_to_string("/etc/passwd").unwrap();
     let entry = users
         .lines()
@@ -425,7 +426,7 @@ fn user() -> (u32, u32) {
 }
 
 #[track_caller]
-fn run(mut command: Command) {
+pub(crate) fn run(mut command: Command) {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}");

@@ -1,4 +1,4 @@
-//! The real server in the test's own process, on a port of its own.
+//! The real server in the test's own process, on a port of its own; or several nodes in its place (`crate::nodes`).
 
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
@@ -18,6 +18,9 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use crate::answer::{Answer, ReadAnswer, exchange};
+use crate::ledgers::NodeDisks;
+use crate::nodes::{self, Nodes};
+use crate::one_machine;
 use crate::process::{Binary, Output};
 use crate::socket::Socket;
 use crate::tls::{self, CertificateFiles};
@@ -61,9 +64,18 @@ pub struct Builder {
     clock: Clock,
     /// Certificates that clients believe, in PEM.
     roots: Option<String>,
+    /// Number of nodes, if that is not the environment's.
+    nodes: Option<usize>,
 }
 
 impl Builder {
+    /// Has it be so many nodes behind a relay, whatever the environment asks for.
+    #[must_use]
+    pub fn nodes(mut self, count: usize) -> Self {
+        self.nodes = Some(count);
+        self
+    }
+
     /// Changes any setting.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
@@ -112,8 +124,16 @@ impl Builder {
     /// Starts it on an empty data directory.
     pub async fn start(self) -> TestServer {
         compile_guests_once().await;
-        let data = TempDir::new().unwrap();
-        TestServer::open(self.settings, self.clock, self.roots, data).await
+        let requested = || nodes::requested().filter(|_| !one_machine::is_required(&self.settings));
+        let count = self.nodes.or_else(requested);
+        let disks = Disks {
+            data: TempDir::new().unwrap(),
+            nodes: match count {
+                Some(count) => Some((count, NodeDisks::new().await)),
+                None => None,
+            },
+        };
+        TestServer::open(self.settings, self.clock, self.roots, disks).await
     }
 }
 
@@ -121,9 +141,12 @@ impl Builder {
 async fn compile_guests_once() {
     static WARM: OnceCell<()> = OnceCell::const_new();
     let start = || async {
-        let data = TempDir::new().unwrap();
+        let disks = Disks {
+            data: TempDir::new().unwrap(),
+            nodes: None,
+        };
         let builder = TestServer::builder();
-        let server = TestServer::open(builder.settings, builder.clock, None, data).await;
+        let server = TestServer::open(builder.settings, builder.clock, None, disks).await;
         let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
         wait_until("the guests to be compiled", ready).await;
         server.stop().await;
@@ -131,12 +154,22 @@ async fn compile_guests_once() {
     WARM.get_or_init(start).await;
 }
 
+/// Disks that outlive a restart: the data directory, or those of several nodes, with their number.
+#[derive(Debug)]
+struct Disks {
+    data: TempDir,
+    nodes: Option<(usize, NodeDisks)>,
+}
+
 /// A running server, its data directory, and a client without redirects and proxies.
 #[derive(Debug)]
 pub struct TestServer {
+    /// The nodes, if there are several. They end before the server and the disks are dropped.
+    nodes: Option<Nodes>,
+    /// The server; of several nodes that which has control.
     server: Server,
     settings: Settings,
-    data: TempDir,
+    disks: Disks,
     clock: Clock,
     roots: Option<String>,
     client: Client,
@@ -172,6 +205,7 @@ impl TestServer {
             settings,
             clock: Clock::manual(NOW),
             roots: None,
+            nodes: None,
         }
     }
 
@@ -184,12 +218,21 @@ impl TestServer {
         mut settings: Settings,
         clock: Clock,
         roots: Option<String>,
-        data: TempDir,
+        disks: Disks,
     ) -> Self {
-        settings.data = Some(data.path().to_owned());
-        let server = Server::start(settings.clone(), clock.clone(), Random::system())
-            .await
-            .expect("the server starts");
+        settings.data = Some(disks.data.path().to_owned());
+        let (nodes, server) = match &disks.nodes {
+            None => {
+                let starting = Server::start(settings.clone(), clock.clone(), Random::system());
+                (None, starting.await.expect("the server starts"))
+            }
+            Some((count, disks)) => {
+                let (nodes, owner) = Nodes::start(&settings, &clock, *count, disks).await;
+                (Some(nodes), owner)
+            }
+        };
+        // A kept connection would have all requests answered by one node.
+        let kept = if nodes.is_some() { 0 } else { usize::MAX };
         let believed = roots.as_deref().unwrap_or_default().as_bytes();
         let believed = reqwest::Certificate::from_pem_bundle(believed).unwrap();
         // The machine's own certificates would be read anew for each client.
@@ -197,13 +240,15 @@ impl TestServer {
             .tls_certs_only(believed)
             .redirect(reqwest::redirect::Policy::none())
             .timeout(DEADLINE)
+            .pool_max_idle_per_host(kept)
             .no_proxy()
             .build()
             .unwrap();
         Self {
+            nodes,
             server,
             settings,
-            data,
+            disks,
             clock,
             roots,
             client,
@@ -214,8 +259,8 @@ impl TestServer {
     pub async fn restart(self) -> Self {
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
         let roots = self.roots.clone();
-        let data = self.stop().await;
-        Self::open(settings, clock, roots, data).await
+        let disks = self.halt().await;
+        Self::open(settings, clock, roots, disks).await
     }
 
     /// Restarts with other settings.
@@ -225,37 +270,57 @@ impl TestServer {
     }
 
     /// Restarts, after a change of its data directory while no server has it.
+    ///
+    /// # Panics
+    /// When it is several nodes: they believe no data directory.
     pub async fn restart_after_change(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
+        assert!(self.nodes.is_none(), "{}", one_machine::NO_DISK);
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
         let roots = self.roots.clone();
-        let data = self.stop().await;
-        meanwhile(data.path()).await;
-        Self::open(settings, clock, roots, data).await
+        let disks = self.halt().await;
+        meanwhile(disks.data.path()).await;
+        Self::open(settings, clock, roots, disks).await
     }
 
-    /// Stops it in good order; returns its data directory.
+    /// Stops it in good order; returns its data directory, which of several nodes is none of theirs.
     pub async fn stop(self) -> TempDir {
+        self.halt().await.data
+    }
+
+    async fn halt(self) -> Disks {
         let Self {
+            nodes,
             server,
-            data,
+            disks,
             client,
             ..
         } = self;
         drop(client);
-        server.stop().await.expect("the server stops");
-        data
+        match nodes {
+            None => server.stop().await.expect("the server stops"),
+            Some(nodes) => nodes.stop(server).await,
+        }
+        disks
     }
 
+    /// The server; of several nodes that which has control.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
+    /// Address for clients; of several nodes that of the relay.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
+    /// The data directory.
+    ///
+    /// # Panics
+    /// When it is several nodes, which have none in common.
+    #[track_caller]
     pub fn data(&self) -> &Path {
-        self.data.path()
+        assert!(self.nodes.is_none(), "{}", one_machine::NO_DISK);
+        self.disks.data.path()
     }
 
     /// Opens a WebSocket.
@@ -340,9 +405,11 @@ impl TestServer {
         self.raw(request).await
     }
 
-    /// Runs an operator's command on its data directory, as a process.
+    /// Runs an operator's command on its data directory, as a process; of several nodes on that of the next in turn.
     pub async fn command(&self, binary: &Binary, arguments: &[&str]) -> Output {
-        binary.run(self.data(), arguments).await
+        let next = self.nodes.as_ref().map(Nodes::data_of_next);
+        let data = next.unwrap_or_else(|| self.disks.data.path());
+        binary.run(data, arguments).await
     }
 
     /// Counts the rows of those tables of the control database that begin empty.
@@ -361,13 +428,24 @@ impl TestServer {
 
     /// Returns row counts and content files, to be compared before and after a request that must store nothing.
     pub fn snapshot(&self) -> (Vec<(String, i64)>, Vec<String>) {
-        let files = ["content", "once"].map(|part| crate::disk::names(&self.data().join(part)));
+        let nodes = self.disks.nodes.as_ref();
+        let bucket = nodes.map(|(_, disks)| disks.bucket());
+        let content = bucket.unwrap_or_else(|| self.disks.data.path().to_owned());
+        let files = ["content", "once"].map(|part| crate::disk::names(&content.join(part)));
         (self.rows(), files.concat())
     }
 
     /// Writes visits to the database; returns those of a page.
     pub async fn visits(&self, slug: &str) -> u64 {
-        self.server.app().serving.flush_visits().await.unwrap();
+        let followers = self.nodes.iter().flat_map(Nodes::followers);
+        for node in followers.chain([&self.server]) {
+            node.app().serving.flush_visits().await.unwrap();
+        }
+        let app = self.server.app();
+        if let Some(node) = &app.cluster {
+            let counters = app.control.counters();
+            node.refresh_views(&counters).await.unwrap();
+        }
         self.written_visits(slug).await
     }
 

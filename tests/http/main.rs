@@ -48,6 +48,7 @@ mod mcp;
 mod members;
 mod migrations;
 mod missing_certificates;
+mod nodes;
 mod one_machine;
 mod one_time;
 mod openapi;

@@ -80,6 +80,8 @@ enum ClockSource {
     System(Instant),
     /// Milliseconds since the epoch, moved by a test, with their value at the start.
     Manual(Arc<AtomicI64>, i64),
+    /// Milliseconds since the epoch, moved by a test, with the machine's time since the start.
+    ManualDay(Arc<AtomicI64>, Instant),
 }
 
 impl Clock {
@@ -97,6 +99,19 @@ impl Clock {
         ))
     }
 
+    /// Returns a clock with the same time of day, whose elapsed time is the machine's even if a test moves the day: other machines measure
+    /// it, too.
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
+    pub fn with_machine_time(&self) -> Self {
+        match &self.0 {
+            ClockSource::Manual(millis, _) => {
+                Self(ClockSource::ManualDay(Arc::clone(millis), Instant::now()))
+            }
+            ClockSource::System(_) | ClockSource::ManualDay(..) => self.clone(),
+        }
+    }
+
     /// Returns the time of day.
     #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
     pub fn now(&self) -> Timestamp {
@@ -107,14 +122,16 @@ impl Clock {
                     .unwrap_or_default();
                 Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
             }
-            ClockSource::Manual(millis, _) => Timestamp(millis.load(Ordering::SeqCst)),
+            ClockSource::Manual(millis, _) | ClockSource::ManualDay(millis, _) => {
+                Timestamp(millis.load(Ordering::SeqCst))
+            }
         }
     }
 
     /// Returns the time since this clock was made. It never runs backwards: for rates and measurements.
     pub fn elapsed(&self) -> Duration {
         match &self.0 {
-            ClockSource::System(start) => start.elapsed(),
+            ClockSource::System(start) | ClockSource::ManualDay(_, start) => start.elapsed(),
             ClockSource::Manual(millis, start) => Duration::from_millis(
                 u64::try_from(millis.load(Ordering::SeqCst) - start).unwrap_or(0),
             ),
@@ -123,7 +140,7 @@ impl Clock {
 
     /// Moves a manual clock forward; does nothing to the system's clock.
     pub fn advance(&self, by: Duration) {
-        if let ClockSource::Manual(millis, _) = &self.0 {
+        if let ClockSource::Manual(millis, _) | ClockSource::ManualDay(millis, _) = &self.0 {
             let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
             millis.fetch_add(by, Ordering::SeqCst);
         }
@@ -166,5 +183,14 @@ mod tests {
         clock.advance(Duration::from_secs(2));
         assert_eq!(clock.now(), Timestamp(3_000));
         assert_eq!(clock.elapsed(), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn the_machine_s_time_does_not_move_with_the_day() {
+        let clock = Clock::manual(Timestamp(1_000));
+        let machine = clock.with_machine_time();
+        clock.advance(Duration::from_secs(86_400));
+        assert_eq!(machine.now(), clock.now());
+        assert!(machine.elapsed() < Duration::from_secs(3_600));
     }
 }

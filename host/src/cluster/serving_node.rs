@@ -313,17 +313,23 @@ impl<L: Ledger> ServingNode<L> {
     pub async fn follow_views(&self, counters: &InstallationCounters) {
         loop {
             let begun = self.run().clock().elapsed();
-            match read_views(self.run()).await {
-                Ok(views) => counters.raise(views),
-                Err(error) => {
-                    let error = format!("{error:#}");
-                    tracing::warn!(error, "views of other nodes are not known");
-                }
+            if let Err(error) = self.refresh_views(counters).await {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "views of other nodes are not known");
             }
             let took = self.run().clock().elapsed().saturating_sub(begun);
             // An installation with many pages takes longer, and is read as much less often.
             sleep(VIEWS_EVERY.max(took * VIEWS_REST)).await;
         }
+    }
+
+    /// Shows the views as the ledger has them now.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn refresh_views(&self, counters: &InstallationCounters) -> anyhow::Result<()> {
+        counters.raise(read_views(self.run()).await?);
+        Ok(())
     }
 
     /// Sets who uses databases besides their calls, and is told when one leaves. It is called once.

@@ -167,6 +167,11 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
+    /// Address that clients have for the listener where something passes connections on to it: the server's own address then, to be named
+    /// by. Tests have one, and no file can.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub reached_at: Option<SocketAddr>,
 }
 
 impl Settings {
@@ -217,6 +222,7 @@ impl Settings {
             cluster: file.cluster,
             standby: self.standby,
             dev: self.dev,
+            reached_at: self.reached_at,
         }
     }
 
@@ -257,6 +263,7 @@ impl Settings {
     /// # Errors
     /// When settings contradict each other or a limit is out of range.
     pub fn resolve(self, address: SocketAddr) -> anyhow::Result<Config> {
+        let address = self.reached_at.unwrap_or(address);
         self.limits.check()?;
         if self.dev && !address.ip().to_canonical().is_loopback() {
             bail!(

@@ -1,0 +1,111 @@
+//! Tests that get one machine alone in a run against several nodes: see [`crate::nodes`].
+//!
+//! Tests that start the program as a process never begin here: what they look at is that process. `tests/cluster` does the same to nodes.
+
+use std::thread;
+
+use svc::config::Settings;
+
+/// Answer to a test that looks into the disk of its server, which it has none of for itself.
+pub(crate) const NO_DISK: &str = "several nodes have no data directory in common: if the test is about the disk of one machine, \
+     name it in ONE_MACHINE of tests/harness/one_machine.rs";
+
+/// Tests of something that one machine has and several nodes do not. Each row has a reason, and the tests by the beginnings of their
+/// names. There are no more than ten reasons.
+pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
+    (
+        "they look into the files of a machine, or change them: what nodes have on their disks is a cache, and content is in the bucket",
+        &[
+            "backends::ends::",
+            "changes::",
+            "durability::",
+            "earlier_installation::",
+            "edge::what_an_operator_does_while_no_server_runs",
+            "errands::",
+            "exports::it_is_one_plain_file",
+            "frontends::ids::",
+            "idempotency::a_body_is_compared",
+            "lanes::a_page_that_is_stored_is_published",
+            "limits::caps::nothing_says_who_has_published",
+            "members::operator::what_cannot_be_is_said",
+            "migrations::what_no_migration_has_made",
+            "one_time::a_file_that_cannot_be_removed",
+            "one_time::a_reader_who_hangs_up",
+            "one_time::an_expired_one_burns",
+            "one_time::it_survives_a_restart",
+            "one_time::opening_answers_the_page",
+            "one_time::what_is_to_burn_is_in_one_private_file",
+            "operators::namespaces::namespaces_and_keys",
+            "passwords::a_password_is_stored_as_a_hash",
+            "projects::origins::a_client_who_hangs_up",
+            "projects::origins::five_thousand_members",
+            "restores::bounds::nothing_is_kept",
+            "restores::history_outlives_restarts",
+            "sharing::a_token_deletes_",
+            "sharing::the_answer_to_a_key_is_replayed",
+            "statements::internal_tables",
+            "visits::a_stop_writes_down",
+        ],
+    ),
+    (
+        "they make a backup, restore one, or check the files: a node refuses these commands",
+        &[
+            "backups::",
+            "hosting::namespaces::a_deleted_namespace",
+            "hosting::the_status_counts_against_the_caps",
+            "members::backups::",
+            "members::workspaces::ends::",
+            "operators::checks::",
+            "restores::later_migrations_are_applied_again",
+            "restores::what_the_platform_derives",
+            "secrecy::",
+            "stores::",
+            "visitors::backups::",
+            "visitors::github::operators_list_and_forget",
+        ],
+    ),
+    (
+        "they install guests: each node has its own",
+        &[
+            "guests::",
+            "guests_stored::",
+            "hostile_guests::",
+            "served_guides::a_page_is_made_once_for_each_guest",
+        ],
+    ),
+    (
+        "they count connections, bodies and pages in memory, which have the bounds of a node, not of the installation",
+        &[
+            "limits::connections::",
+            "limits::sizes::bodies_that_arrive_slowly",
+            "serving::a_page_as_heavy_as_is_allowed",
+            "serving::compressed_sources_that_readers_hold",
+            "serving::large_pages_that_readers_hold",
+        ],
+    ),
+    (
+        "content without a row goes after an hour on one machine, and after a day where nodes share it",
+        &["expiry::content_"],
+    ),
+    (
+        "the numbers of a machine have none of a cluster among them",
+        &["serving::operation::operators_numbers"],
+    ),
+];
+
+/// Whether the server of the test that runs in this thread is one machine, whatever the environment asks for.
+pub(crate) fn is_required(settings: &Settings) -> bool {
+    let test = thread::current();
+    let test = test.name().unwrap_or_default();
+    let mut named = ONE_MACHINE.iter().flat_map(|(_, tests)| *tests);
+    !can_be_a_node(settings) || named.any(|name| test.starts_with(name))
+}
+
+/// Whether a node may have these settings: it refuses a store of content of its own, certificates by ACME, and stand-ins for development.
+fn can_be_a_node(settings: &Settings) -> bool {
+    let asks_for_certificates = settings.is_https() && settings.tls_cert.is_none();
+    settings.content_url.is_none()
+        && settings.acme.is_none()
+        && !asks_for_certificates
+        && !settings.dev
+}
