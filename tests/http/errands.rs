@@ -112,7 +112,8 @@ async fn a_visitor_is_seen_where_visitors_are_written() {
 async fn a_write_whose_errand_fails_is_answered_as_on_one_machine() {
     let fixture = ProjectFixture::new(GUESTS).await;
     let insert = "INSERT INTO guests (name, email) VALUES ('Ada', 'ada@example.com')";
-    let answers: [(fn() -> Error, u16, &str, Option<&str>); 5] = [
+    type Failure = fn() -> Error;
+    let answers: [(Failure, u16, &str, Option<&str>); 5] = [
         // No machine has control, or the one that has it went away.
         (|| Error::Elsewhere, 503, "capacity_reached", Some("1")),
         (|| Error::Unanswered, 503, "capacity_reached", Some("1")),

@@ -104,9 +104,10 @@ async fn every_folder_becomes_as_the_row_says() {
     stores.guests.upload(&folder, two).await.unwrap();
     drop(held);
     let chosen = (two, "there".to_owned());
+    let gate = gates(&own);
     let install = stores
         .guests
-        .install(&stores.control, &gates(&own), chosen, Timestamp(3));
+        .install(&stores.control, &gate, chosen, Timestamp(3));
     let both = install.await.unwrap();
     assert_eq!(digests(&both), [one, two]);
     for directory in [&own, &other, &stores.path("later")] {
@@ -146,12 +147,10 @@ async fn a_component_that_no_row_names_is_removed_once_it_is_old() {
         assert_eq!(stores.components().await, left);
     }
     let chosen = (two, "there".to_owned());
-    let gone = stores.guests.install(
-        &stores.control,
-        &gates(&stores.path("other")),
-        chosen,
-        Timestamp(4),
-    );
+    let other = gates(&stores.path("other"));
+    let gone = stores
+        .guests
+        .install(&stores.control, &other, chosen, Timestamp(4));
     let gone = gone.await;
     assert!(matches!(gone, Err(GuestRecordError::ComponentMissing(digest)) if digest == two));
     assert_eq!(stores.row().await.sequence, 3);

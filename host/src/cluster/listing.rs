@@ -86,11 +86,11 @@ pub(super) async fn remove_node<L: Ledger>(run: &Run<L>, name: &str) -> anyhow::
         if named.is_empty() {
             bail!("no node is named {name:?}: `svc node list` has the names");
         }
-        let mut living = named.iter().filter(|state| state.live).peekable();
-        if living.peek().is_none() && run.ledger().remove_node(run.id(), name).await? {
+        named.retain(|state| state.live);
+        if named.is_empty() && run.ledger().remove_node(run.id(), name).await? {
             return Ok(());
         }
-        for state in living {
+        for state in &named {
             if *beats.entry(state.node.run).or_insert(state.beat) != state.beat {
                 bail!("{name} runs: stop it first");
             }
@@ -181,7 +181,8 @@ mod tests {
         let ledger = Arc::new(MemoryLedger::default());
         let (clock, random) = (Clock::system(), Random::system());
         let join = async |name| {
-            let run = Run::join(Arc::clone(&ledger), &settings(name), &clock, &random);
+            let settings = settings(name);
+            let run = Run::join(Arc::clone(&ledger), &settings, &clock, &random);
             run.await.unwrap()
         };
         let (here, _beats) = (join("n2").await, join("n3").await);

@@ -144,8 +144,8 @@ impl Record {
     }
 
     /// Notes that a request with this key got a slug.
-    pub(super) fn note_slug(&mut self, slug: String, key: &str) {
-        let before = self.slugs.insert(slug.clone(), key.to_owned());
+    pub(super) fn note_slug(&mut self, slug: &str, key: &str) {
+        let before = self.slugs.insert(slug.to_owned(), key.to_owned());
         if let Some(before) = before.filter(|before| before != key) {
             self.fault(format!("{slug} was given to {before} and to {key}"));
         }
@@ -329,11 +329,11 @@ mod tests {
     fn a_slug_for_two_and_a_name_without_a_winner_are_found() {
         let slugs = |all: [&str; 2]| all.map(str::to_owned);
         let mut record = Record::default();
-        record.note_slug("a".to_owned(), "one");
-        record.note_slug("a".to_owned(), "one");
+        record.note_slug("a", "one");
+        record.note_slug("a", "one");
         record.note_race("a", &slugs(["a-2", "a"]));
         assert!(record.faults().is_empty(), "{:?}", record.faults());
-        record.note_slug("a".to_owned(), "two");
+        record.note_slug("a", "two");
         assert_eq!(record.faults().len(), 1);
         record.note_race("a", &slugs(["a", "a"]));
         assert_eq!(record.faults().len(), 2);

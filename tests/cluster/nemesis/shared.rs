@@ -158,7 +158,7 @@ impl Shared {
             201 => {
                 let share = answer.unwrap().json();
                 let slug = share["slug"].as_str().unwrap().to_owned();
-                self.record().note_slug(slug, key);
+                self.record().note_slug(&slug, key);
                 Ok(share)
             }
             503 => Err(true),
