@@ -10,6 +10,9 @@ use svc_tests::{Answer, ReadAnswer, wait_until};
 use crate::several::databases;
 use crate::svc;
 
+/// Address of all nodes.
+const BASE_URL: &str = "http://share.example.com";
+
 /// Begins a checkout at a node, with the cookie of an earlier one.
 async fn buy(node: &ClusterNode, price: &Value, cookie: &str) -> Answer {
     let url = node.process.url("/room/payments/checkout");
@@ -68,8 +71,8 @@ async fn check_purchase(
     assert_eq!(again["session_id"], begun["session_id"]);
     let calls = provider.calls();
     assert_eq!(calls.len(), purchases);
-    // The visitor comes back to the node that was asked.
-    let back = here.process.url("/room?checkout=success");
+    // The visitor comes back to the address of all nodes.
+    let back = format!("{BASE_URL}/room?checkout=success");
     assert_eq!(calls[purchases - 1].form["success_url"], back);
     let checkout = begun["url"].as_str().unwrap().rsplit('/').next().unwrap();
     for node in [here, there, here] {
@@ -89,7 +92,7 @@ async fn check_purchase(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purchase_counts_once_whichever_nodes_are_asked() {
     let provider = FakeStripe::start().await;
-    let settings = provider.settings_file();
+    let settings = format!("base_url = '{BASE_URL}'\n{}", provider.settings_file());
     let (cluster, before) = Cluster::with_room_and_settings(svc(), &settings).await;
     let owner = cluster.start("n2", false).await;
     owner.wait_until_ready().await;

@@ -148,6 +148,12 @@ pub(super) async fn handle_forwarded(
             .into_response();
     };
     *request.uri_mut() = target;
+    // Routes that look for it, as the tools' do, find the client's own.
+    if let Ok(host) = HeaderValue::try_from(&*forwarded.authority)
+        && !host.is_empty()
+    {
+        request.headers_mut().insert(header::HOST, host);
+    }
     handle_request(front, RequestSource::Node(forwarded), request).await
 }
 
