@@ -233,12 +233,16 @@ impl<L: Ledger> ServingNode<L> {
 
     /// Whether pages that are in memory may be shown: also for a while in which neither the ledger nor control's owner says what is new.
     pub fn may_show_pages(&self) -> bool {
-        let gate = self.gate();
-        let is_recent = || {
+        self.gate().may_show_pages() && !self.is_long_behind()
+    }
+
+    /// Whether control's owner has not told this node what is new for so long that nothing in memory is used any more.
+    pub fn is_long_behind(&self) -> bool {
+        let is_old = || {
             let now = self.run().clock().elapsed();
-            now.saturating_sub(*lock(&self.fresh_at)) < gate.stale_pages()
+            now.saturating_sub(*lock(&self.fresh_at)) >= self.gate().stale_pages()
         };
-        gate.may_show_pages() && (!self.is_behind() || is_recent())
+        self.is_behind() && is_old()
     }
 
     /// Makes this node the owner of control, whose place it has claimed, in the running process. Writes are refused until the duties of an

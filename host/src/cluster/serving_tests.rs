@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::peers::PeerListener;
-use super::{ClusterNode, ControlClaim, DatabaseUsers, Run, ServingNode};
+use super::{ClusterNode, ControlClaim, DatabaseUsers, Run, ServingNode, places};
 use crate::config::{ClusterSettings, Limits};
 use crate::content::ContentStore;
 use crate::control::{self, ControlDatabase};
@@ -26,6 +26,7 @@ use crate::control::{self, ControlDatabase};
 struct Shared {
     ledger: Arc<MemoryLedger>,
     bucket: Bucket,
+    stale_pages_seconds: u32,
 }
 
 /// A node without an application.
@@ -96,13 +97,18 @@ impl Shared {
             random: &Random::system(),
         };
         founding.found().await.unwrap();
-        Self { ledger, bucket }
+        Self {
+            ledger,
+            bucket,
+            stale_pages_seconds: 600,
+        }
     }
 
     /// Starts a node, which has control or follows.
     async fn start(&self, name: &str, owns: bool) -> TestNode {
         let (clock, random) = (Clock::system(), Random::system());
         let mut settings = settings(name);
+        settings.stale_pages_seconds = self.stale_pages_seconds;
         let listener = PeerListener::bind(settings.peer_listen).await.unwrap();
         settings.peer_listen = listener.address();
         let run = Run::join(Arc::clone(&self.ledger), &settings, &clock, &random);
@@ -253,7 +259,7 @@ async fn a_follower_becomes_the_owner_in_the_running_process() {
     follower.serving.run().beat().await.unwrap();
     wait_until(async || follower.serving.is_behind()).await;
     // Open pages go on.
-    assert!(follower.serving.may_show_pages());
+    assert!(follower.serving.may_show_pages() && !follower.serving.is_long_behind());
 
     let claim = claim_control(follower.serving.run()).await;
     let owned = follower.serving.own_control(claim, &follower.control);
@@ -279,6 +285,21 @@ async fn a_follower_becomes_the_owner_in_the_running_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_memory_is_not_used_for_ever() {
+    let mut shared = Shared::found().await;
+    shared.stale_pages_seconds = 0;
+    let [owner, follower] = shared.start_two().await;
+    wait_until(async || !follower.serving.is_behind()).await;
+    owner.serving.run().leave().await;
+    wait_until(async || follower.serving.is_behind()).await;
+    // It reaches the ledger, so its own databases would go on.
+    follower.serving.run().beat().await.unwrap();
+    assert!(follower.serving.gate().may_answer());
+    assert!(follower.serving.is_long_behind() && !follower.serving.may_show_pages());
+    assert!(!owner.serving.is_long_behind());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_is_at_one_node_and_brought_to_another_on_demand() {
     let shared = Shared::found().await;
     let [owner, follower] = shared.start_two().await;
@@ -296,6 +317,23 @@ async fn a_database_is_at_one_node_and_brought_to_another_on_demand() {
     owner.databases.bring(id).await.unwrap();
     let tables = owner.databases.inventory(id).await.unwrap().markers.len();
     assert_eq!(tables, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_given_up_is_left_to_the_node_that_asks() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    let (run, holder) = (follower.serving.run(), owner.serving.run().id());
+    places::ask_for(run, holder, id).await.unwrap();
+    // Calls at the node that had it are quicker than the one that asks for it.
+    assert!(!owner.has(id).await);
+    assert!(!shared.has_place(id).await);
+    follower.databases.bring(id).await.unwrap();
+    assert!(follower.has(id).await);
+    // Who needs it back asks for it, and has it for its calls.
+    owner.databases.bring(id).await.unwrap();
+    assert!(owner.has(id).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

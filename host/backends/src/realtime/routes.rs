@@ -89,9 +89,12 @@ pub async fn join(
     let upgrade = UpgradeRequest::from_request(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
-    // From now on the ticket is closed with the backend; this finds a backend that ended before.
-    if rooms.realtime.room_close_count() != ends && !rooms.backends.is_realtime(backend).await? {
-        return Err(RoomError::Closed.into());
+    // From now on the ticket is closed with the backend; this finds a backend that ended before, or whose database another node has by now.
+    if rooms.realtime.room_close_count() != ends {
+        if !rooms.backends.is_realtime(backend).await? {
+            return Err(RoomError::Closed.into());
+        }
+        rooms.backends.claim(backend).await?;
     }
     let session = match cookies {
         Some(headers) => {

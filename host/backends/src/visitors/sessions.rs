@@ -188,6 +188,8 @@ impl Visitors {
     ) -> Result<Option<Arc<VisitorSession>>, control::Error> {
         let now = self.infra.clock.now();
         if let Some(held) = self.session_cache.sessions.get(&key) {
+            // One that has ended at another machine is still here while this one hears nothing.
+            self.infra.control.check_fresh()?;
             return Ok(Some(held).filter(|session| session.expires_at > now));
         }
         let seen = *self.session_cache.end_count();

@@ -157,7 +157,9 @@ impl<L: Ledger> Tenants<L> {
         if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
             self.keep_history(id, last).await;
         }
-        Ok(self.give_place_back(id, &tenant).await?)
+        self.give_place_back(id, &tenant).await?;
+        lock(&tenant.state).handed_over = Some(self.now());
+        Ok(())
     }
 
     /// Removes the file of a database that was deleted, once this node does not have its place any more: whoever deletes it asks for that.
