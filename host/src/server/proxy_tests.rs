@@ -24,6 +24,7 @@ use svc_ledger::{DatabaseName, RunId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::access_log::AnsweringRun;
+use super::admission::ConnectionCounts;
 use super::other_nodes::OtherNodes;
 use super::proxy::{Destination, PassedRequest, RequestProxy};
 use crate::cluster::{DatabaseLocation, PeerBody, PeerError, PeerHandlerFn};
@@ -143,7 +144,8 @@ fn passed(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, Pas
         ..FakeNodes::default()
     };
     let nodes = Arc::new(nodes);
-    let proxy = Arc::new(RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT));
+    let passing = ConnectionCounts::with_limits(16, 8, &[]);
+    let proxy = Arc::new(RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT, passing));
     let passed = PassedRequest::new(&proxy, (DatabaseName::Control, run(1)), client(0));
     (nodes, passed)
 }
@@ -283,9 +285,31 @@ async fn a_client_that_sends_slowly_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_client_has_so_many_requests_at_other_nodes_until_their_answers_are_sent() {
+    let nodes = FakeNodes {
+        answers: Mutex::new([given(), given(), given()].into()),
+        ..FakeNodes::default()
+    };
+    let passing = ConnectionCounts::with_limits(16, 2, &[]);
+    let proxy = RequestProxy::over(Arc::new(nodes), ANSWER_TIMEOUT, passing);
+    let proxy = Arc::new(proxy);
+    let pass = async || {
+        let passed = PassedRequest::new(&proxy, (DatabaseName::Control, run(1)), client(0));
+        passed.send(request(Method::POST, "/mcp", "{}")).await
+    };
+    let held = [pass().await, pass().await];
+    assert!(held.iter().all(|answer| code_of(answer).is_none()));
+    let refused = pass().await;
+    assert_eq!(code_of(&refused), Some(ProblemCode::CapacityReached));
+    drop(held);
+    assert_eq!(code_of(&pass().await), None);
+}
+
+#[tokio::test]
 async fn a_request_takes_two_hops_at_most() {
     let nodes = Arc::new(FakeNodes::default());
-    let proxy = RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT);
+    let passing = ConnectionCounts::with_limits(16, 8, &[]);
+    let proxy = RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT, passing);
     let sources = [
         RequestSource::Client([192, 0, 2, 7].into()),
         RequestSource::Node(client(1)),
