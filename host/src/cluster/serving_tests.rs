@@ -337,6 +337,20 @@ async fn a_database_that_is_given_up_is_left_to_the_node_that_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_a_node_has_without_knowing_it_is_given_up() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    let (run, holder) = (follower.serving.run(), owner.serving.run().id());
+    places::ask_for(run, holder, id).await.unwrap();
+    // A release whose answer was lost, and that was not done.
+    let name = DatabaseName::Backend(id);
+    shared.ledger.claim(holder, name).await.unwrap();
+    follower.databases.bring(id).await.unwrap();
+    assert!(follower.has(id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_is_deleted_wherever_it_is() {
     let shared = Shared::found().await;
     let [owner, follower] = shared.start_two().await;

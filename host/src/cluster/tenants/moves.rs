@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use futures_util::{StreamExt as _, stream};
 
 use super::super::bases::{BaseError, LiveDatabases};
@@ -16,6 +16,8 @@ use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, Place};
 
 /// Pause between two looks for databases that nobody uses.
 const RELEASE_EVERY: Duration = Duration::from_secs(2);
+/// Longest time that a database which is asked for stays in use until its history is here, or its base is made.
+const TURN_WAIT: Duration = Duration::from_secs(2);
 /// Longest time that a database which is given up waits for its calls to end.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two looks whether it is closed.
@@ -130,17 +132,17 @@ impl<L: Ledger> Tenants<L> {
         id: BackendId,
         live: &impl LiveDatabases,
     ) -> anyhow::Result<()> {
-        let Some(tenant) = lock(&self.known).get(&id).cloned() else {
-            return Ok(());
-        };
+        let tenant = self.tenant(id);
         let _turn = tenant.moving.lock().await;
-        {
-            let mut state = lock(&tenant.state);
-            match state.place {
-                TenantPlace::None => return Ok(()),
-                TenantPlace::Held | TenantPlace::Leaving => state.place = TenantPlace::Leaving,
-            }
+        if lock(&tenant.state).place == TenantPlace::None {
+            // The ledger has it as this run's, as where a release was lost.
+            return Ok(self.give_place_back(id, &tenant).await?);
         }
+        // Its calls would wait for these without end, once nobody may begin to use it.
+        let turn = tokio::time::timeout(TURN_WAIT, self.bases.turn(DatabaseName::Backend(id)));
+        let turn = turn.await;
+        drop(turn.context("its base is being made, or its history fetched")?);
+        lock(&tenant.state).place = TenantPlace::Leaving;
         if !self.wait_until_closed(id, &tenant).await {
             tenant.set_place(TenantPlace::Held);
             bail!("its calls do not end");
