@@ -74,8 +74,6 @@ pub async fn join(
     if !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
-    // All members of a room are at the node that has the database.
-    rooms.backends.claim(backend).await?;
     let headers = request.headers();
     if !origin::is_same_origin(&rooms.config.scheme, &context.authority, headers) {
         return Err(Problem::new(
@@ -89,12 +87,11 @@ pub async fn join(
     let upgrade = UpgradeRequest::from_request(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
-    // From now on the ticket is closed with the backend; this finds a backend that ended before, or whose database another node has by now.
-    if rooms.realtime.room_close_count() != ends {
-        if !rooms.backends.is_realtime(backend).await? {
-            return Err(RoomError::Closed.into());
-        }
-        rooms.backends.claim(backend).await?;
+    // All members of a room are at the node that has the database. Whoever asks for that from now on has the ticket closed.
+    rooms.backends.claim(backend).await?;
+    // From now on the ticket is closed with the backend; this finds a backend that ended before.
+    if rooms.realtime.room_close_count() != ends && !rooms.backends.is_realtime(backend).await? {
+        return Err(RoomError::Closed.into());
     }
     let session = match cookies {
         Some(headers) => {
