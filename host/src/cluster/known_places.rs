@@ -97,6 +97,11 @@ impl<L: Ledger> KnownPlaces<L> {
         }
     }
 
+    /// Returns the run that had a database a moment ago, whether it lives or not, without a look at the ledger.
+    pub(super) fn last_holder(&self, database: DatabaseName) -> Option<RunId> {
+        self.known(database)
+    }
+
     /// Returns the run that is believed to have a database and to live, without a look at the ledger.
     pub(super) fn holder(&self, database: DatabaseName) -> Option<RunId> {
         self.known(database).filter(|run| self.lives(*run))

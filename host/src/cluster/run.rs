@@ -22,7 +22,7 @@ use svc_base::fault;
 use svc_base::random::Random;
 use svc_ledger::{
     AppendQueue, BEAT_EVERY, BeatCount, ClaimOutcome, DatabaseName, Ledger, LedgerError, Node,
-    NodeState, RunId,
+    NodeState, RunId, answers_for,
 };
 
 /// Exit code of a process whose run was buried.
@@ -283,6 +283,30 @@ impl<L: Ledger> Run<L> {
                 Ok(false)
             }
         }
+    }
+
+    /// Waits until a run, of which this one has claimed something, answers nothing any more: one that was buried may not know of its end
+    /// before its last beat is too old. One that was suspected is silent already, one that has left by itself, too, and one that lives has
+    /// given up itself what was claimed.
+    pub(super) async fn wait_until_silent(&self, before: RunId) -> Result<(), LedgerError> {
+        let beaten = self.beat().await;
+        if let Err(LedgerError::Fenced) = beaten {
+            return Err(LedgerError::Fenced);
+        }
+        let nodes = self.nodes.borrow().clone();
+        let seen = nodes.iter().find(|seen| seen.state.node.run == before);
+        // A run that is not told any more died long ago.
+        let Some(seen) = seen.filter(|seen| !seen.state.leaving) else {
+            return Ok(());
+        };
+        if beaten.is_ok() && seen.state.live {
+            return Ok(());
+        }
+        let now = self.clock.elapsed();
+        let last_beat = if beaten.is_ok() { seen.since } else { now };
+        let silent = last_beat + answers_for(seen.state.node.suspect_after);
+        tokio::time::sleep(silent.saturating_sub(now)).await;
+        Ok(())
     }
 
     /// Tells who waits for news of the runs. Those in `buried` are dead by now.

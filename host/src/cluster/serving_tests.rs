@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::peers::PeerListener;
-use super::{ClusterNode, ControlClaim, DatabaseUsers, Run, ServingNode, places};
+use super::{ClusterNode, ControlClaim, DatabaseLocation, DatabaseUsers, Run, ServingNode, places};
 use crate::config::{ClusterSettings, Limits};
 use crate::content::ContentStore;
 use crate::control::{self, ControlDatabase};
@@ -27,6 +27,7 @@ struct Shared {
     ledger: Arc<MemoryLedger>,
     bucket: Bucket,
     stale_pages_seconds: u32,
+    suspect_seconds: u16,
 }
 
 /// A node without an application.
@@ -101,6 +102,7 @@ impl Shared {
             ledger,
             bucket,
             stale_pages_seconds: 600,
+            suspect_seconds: 5,
         }
     }
 
@@ -109,6 +111,7 @@ impl Shared {
         let (clock, random) = (Clock::system(), Random::system());
         let mut settings = settings(name);
         settings.stale_pages_seconds = self.stale_pages_seconds;
+        settings.suspect_seconds = self.suspect_seconds;
         let listener = PeerListener::bind(settings.peer_listen).await.unwrap();
         settings.peer_listen = listener.address();
         let run = Run::join(Arc::clone(&self.ledger), &settings, &clock, &random);
@@ -334,6 +337,23 @@ async fn a_database_that_is_given_up_is_left_to_the_node_that_asks() {
     // Who needs it back asks for it, and has it for its calls.
     owner.databases.bring(id).await.unwrap();
     assert!(owner.has(id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_run_that_was_buried_is_used_when_that_shows_nothing_any_more() {
+    let mut shared = Shared::found().await;
+    shared.suspect_seconds = 3;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    let (places, run) = (follower.serving.places(), follower.serving.run());
+    let dead = owner.serving.run();
+    let there = places.locate(DatabaseName::Backend(id)).await;
+    assert_eq!(there, DatabaseLocation::At(dead.id()));
+    // An operator has its control taken; this process goes on.
+    dead.leaving().store(true, Ordering::SeqCst);
+    run.bury(dead.id(), None).await.unwrap();
+    follower.databases.bring(id).await.unwrap();
+    assert!(!owner.serving.gate().may_answer());
 }
 
 #[tokio::test(flavor = "multi_thread")]

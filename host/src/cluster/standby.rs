@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::run::{Run, SeenNode};
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId, answers_for};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId};
 
 /// A standby that waits.
 pub struct Standby<L> {
@@ -145,7 +145,7 @@ impl<L: Ledger> Standby<L> {
         match self.run.claim_control().await? {
             ClaimOutcome::Claimed(place) => {
                 if let Some(before) = before.filter(|run| *run != self.run.id()) {
-                    self.wait_until_silent(before).await?;
+                    self.run.wait_until_silent(before).await?;
                 }
                 Ok(Some(place))
             }
@@ -154,25 +154,6 @@ impl<L: Ledger> Standby<L> {
                 Ok(None)
             }
         }
-    }
-
-    /// Waits until a run that was buried answers nothing any more: it may not know of its end before its last beat is too old. One that
-    /// was suspected is silent already, and one that has left by itself, too.
-    async fn wait_until_silent(&self, buried: RunId) -> Result<(), LedgerError> {
-        let beaten = self.run.beat().await;
-        if let Err(LedgerError::Fenced) = beaten {
-            return Err(LedgerError::Fenced);
-        }
-        let nodes = self.run.nodes().borrow().clone();
-        let seen = nodes.iter().find(|seen| seen.state.node.run == buried);
-        // A run that is not told any more died long ago.
-        if let Some(seen) = seen.filter(|seen| !seen.state.leaving) {
-            let now = self.run.clock().elapsed();
-            let last_beat = if beaten.is_ok() { seen.since } else { now };
-            let silent = last_beat + answers_for(seen.state.node.suspect_after);
-            tokio::time::sleep(silent.saturating_sub(now)).await;
-        }
-        Ok(())
     }
 }
 
@@ -243,7 +224,7 @@ mod tests {
     use crate::control::SCHEMA_VERSION;
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
-    use svc_ledger::{MemoryLedger, Node};
+    use svc_ledger::{MemoryLedger, Node, answers_for};
 
     const SUSPECT_AFTER: Duration = Duration::from_secs(2);
 
