@@ -46,7 +46,7 @@ use svc_base::ids::BackendId;
 pub(super) const SERVICE: &str = "proxied";
 /// Most times that a request is passed on: by the node that a client has asked, and by one whose database has just moved.
 const MAX_HOPS: u8 = 2;
-/// Longest time in which a database is looked for.
+/// Longest time in which the database of a request is named and looked for.
 const LOCATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest time until the head of an answer. With the look for the database it is 12 seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -165,12 +165,18 @@ impl RequestProxy {
         (method, uri): (&Method, &Uri),
         source: &RequestSource,
     ) -> Destination {
+        let begun = Stopwatch::start();
         let database = match source.forwarded() {
             Some(forwarded) => forwarded.database.parse().ok(),
-            None => named_database(app, host, method, uri).await,
+            None => {
+                // A page that is loaded for so long is left to the route, too.
+                let naming = named_database(app, host, method, uri);
+                timeout(LOCATE_TIMEOUT, naming).await.unwrap_or(None)
+            }
         };
+        let left = LOCATE_TIMEOUT.saturating_sub(begun.elapsed());
         match database {
-            Some(database) => self.look_for(database, source).await,
+            Some(database) => self.look_within(left, database, source).await,
             None => Destination::Here,
         }
     }
@@ -181,8 +187,17 @@ impl RequestProxy {
         database: DatabaseName,
         source: &RequestSource,
     ) -> Destination {
+        self.look_within(LOCATE_TIMEOUT, database, source).await
+    }
+
+    async fn look_within(
+        &self,
+        longest: Duration,
+        database: DatabaseName,
+        source: &RequestSource,
+    ) -> Destination {
         let hops = source.forwarded().map_or(0, |forwarded| forwarded.hops);
-        let located = timeout(LOCATE_TIMEOUT, self.nodes.locate(database)).await;
+        let located = timeout(longest, self.nodes.locate(database)).await;
         match located.unwrap_or(DatabaseLocation::Unknown) {
             DatabaseLocation::Here => Destination::Here,
             DatabaseLocation::At(run) if hops < MAX_HOPS => Destination::Node(database, run),
