@@ -6,13 +6,12 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
+use super::placement::is_repeatable;
 use crate::cluster::ServingClusterNode;
 use crate::http::problem::{Problem, ProblemCode};
 
 /// Header that has an edge keep a page for long.
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
-/// Ends of the paths of sign-ins, which change something although their method is safe.
-const SIGN_IN_PATHS: [&str; 2] = ["/auth/login", "/auth/complete"];
 
 /// Kind of a request, by what may have been done when its answer is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +32,7 @@ impl GuardedRequest {
             Self::Probe
         } else if is_view {
             Self::View
-        } else if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
-            && !SIGN_IN_PATHS.iter().any(|end| path.ends_with(end))
-        {
+        } else if is_repeatable(method, path) {
             Self::Read
         } else {
             Self::Write
@@ -185,6 +182,12 @@ mod tests {
             (
                 Method::GET,
                 "/page/auth/complete",
+                false,
+                GuardedRequest::Write,
+            ),
+            (
+                Method::GET,
+                "/_svc/auth/callback/google",
                 false,
                 GuardedRequest::Write,
             ),
