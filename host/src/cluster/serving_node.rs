@@ -265,7 +265,17 @@ impl<L: Ledger> ServingNode<L> {
         control.set_errand_sender(None);
         let feed: Arc<dyn ChangeFeed> = shipped.clone();
         control.become_owner(shipped, feed).await?;
-        wait_for_commits(control).await?;
+        // A ledger that is away now is waited for, as by the owner before: this process has pages that others ask for meanwhile.
+        while let Err(error) = wait_for_commits(control).await {
+            match error {
+                control::Error::Busy => {
+                    tracing::warn!(
+                        "the ledger takes no commits: control is not owned before it does"
+                    );
+                }
+                error => return Err(error.into()),
+            }
+        }
         Ok(())
     }
 
