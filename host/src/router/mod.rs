@@ -132,9 +132,9 @@ pub fn is_view(host: &HostKind, request: &Request) -> bool {
 pub fn reads_page(host: &HostKind, method: &Method, uri: &Uri) -> bool {
     let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
     let path = uri.path();
-    let slug = path.strip_suffix("/raw").unwrap_or(path);
+    let page = path.strip_suffix("/raw").filter(|page| !page.is_empty());
     let is_read = [Method::GET, Method::HEAD].contains(method);
-    pages && is_read && slug_of_page(slug).is_some()
+    pages && is_read && slug_of_page(page.unwrap_or(path)).is_some()
 }
 
 /// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
@@ -442,7 +442,7 @@ mod tests {
             (&HostKind::Sites, Method::HEAD, "/room/raw", true),
             (&HostKind::Api, Method::POST, "/room", false),
             (&HostKind::Api, Method::GET, "/room/api/schema", false),
-            (&HostKind::Api, Method::GET, "/raw/raw/raw", false),
+            (&HostKind::Api, Method::GET, "/room/raw/raw", false),
             (&HostKind::Api, Method::GET, "/healthz", false),
             (&HostKind::Landing, Method::GET, "/room", false),
         ] {
