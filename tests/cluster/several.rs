@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use http::Method;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use svc_tests::cluster::{Cluster, ClusterNode, Writers};
 use svc_tests::{ReadAnswer, Socket, SocketEvent, wait_until};
@@ -103,6 +104,41 @@ async fn a_follower_takes_over_in_the_running_process_and_loses_nothing() {
     back.wait_until_ready().await;
     back.process.get("/later").await.expect(200);
     back.add((99, 1)).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_hears_nothing_shows_open_pages_and_no_locked_source() {
+    let (_cluster, owner, follower) = start_two().await;
+    let safe = json!({ "content": "inside", "name": "safe", "password": "sesame" });
+    let published = owner.process.json("/api/v1/deploy", &safe).await;
+    published.expect(201);
+    let password = json!({ "password": "sesame" });
+    let unlocked = follower.process.json("/api/v1/auth/safe", &password).await;
+    let unlocked = unlocked.expect(200);
+    let cookie = unlocked.header("set-cookie").unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    let read = async |path: &str| {
+        let request = follower.process.client().get(follower.process.url(path));
+        request.header("cookie", cookie).answer().await.status
+    };
+    let paths = ["/room", "/safe", "/safe/raw"];
+    for path in paths {
+        assert_eq!(read(path).await, 200);
+    }
+    owner.process.signal(Signal::STOP);
+    let is_stale = async || read("/readyz").await == 503;
+    wait_until("a node that hears nothing", async || {
+        is_stale().await.then_some(())
+    })
+    .await;
+    let mut shown = Vec::new();
+    for path in paths {
+        shown.push(read(path).await);
+    }
+    // Soon it takes over, and knows.
+    if is_stale().await {
+        assert_eq!(shown, [200, 503, 503]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -152,7 +152,7 @@ async fn a_run_that_stops_in_the_middle_of_a_request_stops_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_beat_tells_of_the_living_and_of_the_newest_dead() {
+async fn a_beat_tells_of_the_living_and_of_those_that_died_last() {
     let servers = Postgres::start().await;
     let shared = ledger(&servers, 1).await;
     let (run, other) = (joined(shared.as_ref()).await, joined(shared.as_ref()).await);
@@ -169,6 +169,10 @@ async fn a_beat_tells_of_the_living_and_of_the_newest_dead() {
             .eq([run, other])
     );
     assert_eq!(dead.len(), 64);
+    // It has lived longer than all of them, and may still answer.
+    assert_eq!(shared.bury(run, other, None).await, Ok(true));
+    let told = shared.beat(run).await.unwrap();
+    assert!(told.iter().any(|it| it.node.run == other && !it.live));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,9 @@
 //! A directory that nodes share, as a store of objects. It may be a mount that hangs, so each request has a time limit, and few are
 //! under way at once.
 //!
+//! A mount may also be gone, and the empty directory below it be there in its place. Bytes that were written there would be lost to the other
+//! nodes, and the ledger forgets what it takes for stored: each request looks for an object that the right directory has, before and after.
+//!
 //! A thread in a system call of such a mount cannot be ended. It keeps its turn until it comes back, so that all other work keeps its
 //! threads.
 
@@ -8,7 +11,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::mem;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,7 +48,11 @@ pub(super) struct BoundedStore {
     timeout: Duration,
     /// Objects whose deletion is under way, maybe without anybody who waits for it.
     deleting: Arc<Mutex<HashSet<Path>>>,
+    required: RequiredObject,
 }
+
+/// Object without which the directory is not the right one, once that is known.
+pub(super) type RequiredObject = Arc<OnceLock<Path>>;
 
 impl BoundedStore {
     /// Wraps a directory.
@@ -59,6 +66,27 @@ impl BoundedStore {
             turns: Arc::new(Semaphore::new(most)),
             timeout,
             deleting: Arc::default(),
+            required: Arc::default(),
+        }
+    }
+
+    /// Returns the object that the directory must have, to be set.
+    pub(super) fn required(&self) -> RequiredObject {
+        Arc::clone(&self.required)
+    }
+
+    /// Refuses a directory without the object that it must have.
+    async fn check_mounted(&self) -> Result<()> {
+        let Some(required) = self.required.get() else {
+            return Ok(());
+        };
+        match self.inner.head(required).await {
+            Ok(_) => Ok(()),
+            Err(Error::NotFound { .. }) => Err(failure(
+                io::ErrorKind::NotConnected,
+                "it is not the directory of this installation: is it mounted?",
+            )),
+            Err(error) => Err(error),
         }
     }
 
@@ -82,7 +110,7 @@ impl BoundedStore {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let turns = Arc::clone(&self.turns);
+        let (turns, me) = (Arc::clone(&self.turns), self.clone());
         let answer = async {
             let turn = turns
                 .acquire_owned()
@@ -93,7 +121,14 @@ impl BoundedStore {
                 })?;
             let request = begin()?;
             let running = tokio::spawn(async move {
-                let answer = request.await;
+                let answer = async {
+                    me.check_mounted().await?;
+                    let answer = request.await?;
+                    // What was written when the mount had gone is below it.
+                    me.check_mounted().await?;
+                    Ok::<T, Error>(answer)
+                };
+                let answer = answer.await;
                 drop(turn);
                 answer
             });
@@ -173,7 +208,12 @@ impl BoundedStore {
         };
         let mut objects = self.inner.list(prefix.as_ref());
         loop {
-            let next = objects.next().await.transpose();
+            let mut next = objects.next().await.transpose();
+            if matches!(next, Ok(None))
+                && let Err(error) = self.check_mounted().await
+            {
+                next = Err(error);
+            }
             let is_last = !matches!(next, Ok(Some(_)));
             if listed.send(next).await.is_err() || is_last {
                 return;
@@ -429,6 +469,35 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(read(&store, "object").await.unwrap(), "bytes");
+    }
+
+    #[tokio::test]
+    async fn a_directory_below_a_mount_that_is_gone_is_not_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let [root, away] = ["root", "away"].map(|name| directory.path().join(name));
+        fs::create_dir(&root).unwrap();
+        let local = LocalFileSystem::new_with_prefix(&root).unwrap();
+        let store = BoundedStore::new(Arc::new(local));
+        let (owner, base) = (Path::from("owner"), Path::from("bases/a"));
+        store.put(&owner, "us".into()).await.unwrap();
+        store.required().set(owner).unwrap();
+        store.put(&base, "bytes".into()).await.unwrap();
+        fs::rename(&root, &away).unwrap();
+        fs::create_dir(&root).unwrap();
+        let list: Result<Vec<ObjectMeta>> = store.list(None).try_collect().await;
+        for refused in [
+            store.put(&base, "bytes".into()).await.map(drop),
+            store.delete(&base).await,
+            read(&store, "bases/a").await.map(drop),
+            list.map(drop),
+        ] {
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains("is it mounted"), "{said}");
+        }
+        assert!(fs::read_dir(&root).unwrap().next().is_none());
+        fs::remove_dir(&root).unwrap();
+        fs::rename(&away, &root).unwrap();
+        assert_eq!(read(&store, "bases/a").await.unwrap(), "bytes");
     }
 
     #[tokio::test]

@@ -30,11 +30,11 @@ use tokio::task::spawn_blocking;
 use url::Url;
 use uuid::Uuid;
 
-use super::bounded_store::BoundedStore;
+use super::bounded_store::{BoundedStore, RequiredObject};
 use crate::config::S3Settings;
 use crate::content::{
-    ContentStore, OneTimeObjects, StoreConnector, claim_shared_bucket, open_shared_bucket,
-    shared_bucket_owner,
+    ContentStore, OWNER_FILE, OneTimeObjects, StoreConnector, claim_shared_bucket,
+    open_shared_bucket, shared_bucket_owner,
 };
 use svc_base::clock::Timestamp;
 
@@ -90,6 +90,8 @@ pub struct Bucket {
     deleting: Option<Arc<dyn ObjectStore>>,
     /// Directory that the store is, if it is one.
     directory: Option<PathBuf>,
+    /// Object that a directory must have from its check on: its mount may be gone later.
+    required: Option<RequiredObject>,
 }
 
 impl Bucket {
@@ -111,6 +113,7 @@ impl Bucket {
             let store = BoundedStore::new(Arc::new(store.with_fsync(true)));
             return Ok(Self {
                 directory: Some(directory),
+                required: Some(store.required()),
                 ..Self::from_store(Arc::new(store))
             });
         }
@@ -120,6 +123,7 @@ impl Bucket {
             store,
             deleting: Some(deleting),
             directory: None,
+            required: None,
         })
     }
 
@@ -129,6 +133,7 @@ impl Bucket {
             store,
             deleting: None,
             directory: None,
+            required: None,
         }
     }
 
@@ -164,7 +169,13 @@ impl Bucket {
     /// A bucket of another installation or of none, or one that does not answer.
     pub async fn check_installation(&self, installation: Uuid) -> anyhow::Result<()> {
         match self.owner().await? {
-            Some(owner) if owner == installation.to_string() => Ok(()),
+            Some(owner) if owner == installation.to_string() => {
+                if let Some(required) = &self.required {
+                    // It may have been set by an earlier check.
+                    let _ = required.set(Path::from(OWNER_FILE));
+                }
+                Ok(())
+            }
             Some(_) => bail!("the bucket belongs to another installation than the ledger"),
             None => bail!(
                 "the bucket is not as `svc cluster found` has left it: are the bucket, the prefix and the endpoint those of then, and is a directory mounted?"

@@ -76,13 +76,18 @@ impl<L: Ledger> KnownPlaces<L> {
     }
 
     /// Returns where a database is. One whose place is not known, or was a dead run's, is looked up, since it may be claimed by now.
-    pub async fn locate(&self, database: DatabaseName) -> DatabaseLocation {
+    pub async fn locate(self: &Arc<Self>, database: DatabaseName) -> DatabaseLocation {
         let asked = self.run.clock().elapsed();
         let nodes = self.run.peers().known();
         let known = self.known(database);
         let known = known.filter(|run| *run == self.run.id() || nodes.is_live(*run));
-        if known.is_none() && self.look(asked).await.is_err() {
-            return DatabaseLocation::Unknown;
+        if known.is_none() {
+            let me = Arc::clone(self);
+            // Nobody gives up a request to the ledger: all others of its connection would be lost, and each caller would open another.
+            let looking = tokio::spawn(async move { me.look(asked).await });
+            if !matches!(looking.await, Ok(Ok(()))) {
+                return DatabaseLocation::Unknown;
+            }
         }
         match known.or_else(|| self.known(database)) {
             Some(run) if run == self.run.id() => DatabaseLocation::Here,
@@ -213,7 +218,7 @@ mod tests {
         };
         let (here, there) = (join("n1").await, join("n2").await);
         here.beat().await.unwrap();
-        let places = KnownPlaces::new(Arc::clone(&here));
+        let places = Arc::new(KnownPlaces::new(Arc::clone(&here)));
         let control = DatabaseName::Control;
         let tenant = DatabaseName::Backend(BackendId::new(&clock, &random).unwrap());
         assert_eq!(places.known_location(control), None);
@@ -247,6 +252,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_look_at_the_ledger_goes_on_without_the_one_who_waited_for_it() {
+        let (clock, random) = (Clock::system(), Random::system());
+        let ledger = Arc::new(MemoryLedger::default());
+        let run = Run::join(ledger, &settings("n1"), &clock, &random);
+        let places = Arc::new(KnownPlaces::new(run.await.unwrap()));
+        let tenant = DatabaseName::Backend(BackendId::new(&clock, &random).unwrap());
+        let turn = places.asking.lock().await;
+        let given_up = tokio::time::timeout(Duration::ZERO, places.locate(tenant));
+        assert!(given_up.await.is_err());
+        drop(turn);
+        while lock(&places.seen).asked.is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
     async fn a_node_with_twice_the_average_claims_no_more() {
         let (clock, random) = (Clock::system(), Random::system());
         let ledger = Arc::new(MemoryLedger::default());
@@ -270,15 +291,15 @@ mod tests {
             }
         };
         claim(here, FEW).await;
-        let places = KnownPlaces::new(Arc::clone(here));
+        let places = Arc::new(KnownPlaces::new(Arc::clone(here)));
         assert_eq!(places.locate(free).await, DatabaseLocation::Here, "few");
         claim(here, 1).await;
         claim(other, 1).await;
-        let places = KnownPlaces::new(Arc::clone(here));
+        let places = Arc::new(KnownPlaces::new(Arc::clone(here)));
         assert_eq!(places.locate(free).await, DatabaseLocation::At(least.id()));
         // Who has its share takes it.
         claim(other, 20).await;
-        let places = KnownPlaces::new(Arc::clone(here));
+        let places = Arc::new(KnownPlaces::new(Arc::clone(here)));
         assert_eq!(places.locate(free).await, DatabaseLocation::Here);
         assert_eq!(places.holder(free), None);
     }

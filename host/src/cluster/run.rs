@@ -285,22 +285,27 @@ impl<L: Ledger> Run<L> {
         }
     }
 
-    /// Waits until a run that was buried answers nothing any more: it may not know of its end before its last beat is too old. One that
-    /// was suspected is silent already, and one that has left by itself, too.
-    pub(super) async fn wait_until_silent(&self, buried: RunId) -> Result<(), LedgerError> {
+    /// Waits until a run, of which this one has claimed something, answers nothing any more: one that was buried may not know of its end
+    /// before its last beat is too old. One that was suspected is silent already, one that has left by itself, too, and one that lives has
+    /// given up itself what was claimed.
+    pub(super) async fn wait_until_silent(&self, before: RunId) -> Result<(), LedgerError> {
         let beaten = self.beat().await;
         if let Err(LedgerError::Fenced) = beaten {
             return Err(LedgerError::Fenced);
         }
         let nodes = self.nodes.borrow().clone();
-        let seen = nodes.iter().find(|seen| seen.state.node.run == buried);
+        let seen = nodes.iter().find(|seen| seen.state.node.run == before);
         // A run that is not told any more died long ago.
-        if let Some(seen) = seen.filter(|seen| !seen.state.leaving) {
-            let now = self.clock.elapsed();
-            let last_beat = if beaten.is_ok() { seen.since } else { now };
-            let silent = last_beat + answers_for(seen.state.node.suspect_after);
-            tokio::time::sleep(silent.saturating_sub(now)).await;
+        let Some(seen) = seen.filter(|seen| !seen.state.leaving) else {
+            return Ok(());
+        };
+        if beaten.is_ok() && seen.state.live {
+            return Ok(());
         }
+        let now = self.clock.elapsed();
+        let last_beat = if beaten.is_ok() { seen.since } else { now };
+        let silent = last_beat + answers_for(seen.state.node.suspect_after);
+        tokio::time::sleep(silent.saturating_sub(now)).await;
         Ok(())
     }
 

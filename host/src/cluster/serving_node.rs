@@ -246,12 +246,16 @@ impl<L: Ledger> ServingNode<L> {
 
     /// Whether pages that are in memory may be shown: also for a while in which neither the ledger nor control's owner says what is new.
     pub fn may_show_pages(&self) -> bool {
-        let gate = self.gate();
-        let is_recent = || {
+        self.is_current() || self.gate().may_show_pages() && !self.is_long_behind()
+    }
+
+    /// Whether control's owner has not told this node what is new for so long that nothing in memory is used any more.
+    pub fn is_long_behind(&self) -> bool {
+        let is_old = || {
             let now = self.run().clock().elapsed();
-            now.saturating_sub(*lock(&self.fresh_at)) < gate.stale_pages()
+            now.saturating_sub(*lock(&self.fresh_at)) >= self.gate().stale_pages()
         };
-        self.is_current() || gate.may_show_pages() && (!self.is_behind() || is_recent())
+        self.is_behind() && is_old()
     }
 
     /// Makes this node the owner of control, whose place it has claimed, in the running process. Writes are refused until the duties of an
@@ -274,7 +278,17 @@ impl<L: Ledger> ServingNode<L> {
         control.set_errand_sender(None);
         let feed: Arc<dyn ChangeFeed> = shipped.clone();
         control.become_owner(shipped, feed).await?;
-        wait_for_commits(control).await?;
+        // A ledger that is away now is waited for, as by the owner before: this process has pages that others ask for meanwhile.
+        while let Err(error) = wait_for_commits(control).await {
+            match error {
+                control::Error::Busy => {
+                    tracing::warn!(
+                        "the ledger takes no commits: control is not owned before it does"
+                    );
+                }
+                error => return Err(error.into()),
+            }
+        }
         Ok(())
     }
 

@@ -25,7 +25,7 @@ use super::peers::PeerListener;
 use super::tests::settings;
 use super::{
     ClusterNode, ControlClaim, DatabaseUsers, ERRANDS_SERVICE, PeerBody, Run, ServingNode,
-    full_body,
+    full_body, places,
 };
 use crate::config::Limits;
 use crate::content::ContentStore;
@@ -38,6 +38,8 @@ use crate::guests::shared as guest_rows;
 struct Shared {
     ledger: Arc<MemoryLedger>,
     bucket: Bucket,
+    stale_pages_seconds: u32,
+    suspect_seconds: u16,
 }
 
 /// A node without an application.
@@ -95,13 +97,20 @@ impl Shared {
             random: &Random::system(),
         };
         founding.found().await.unwrap();
-        Self { ledger, bucket }
+        Self {
+            ledger,
+            bucket,
+            stale_pages_seconds: 600,
+            suspect_seconds: 5,
+        }
     }
 
     /// Starts a node, which has control or follows.
     async fn start(&self, name: &str, owns: bool) -> TestNode {
         let (clock, random) = (Clock::system(), Random::system());
         let mut settings = settings(name);
+        settings.stale_pages_seconds = self.stale_pages_seconds;
+        settings.suspect_seconds = self.suspect_seconds;
         let listener = PeerListener::bind(settings.peer_listen).await.unwrap();
         settings.peer_listen = listener.address();
         let run = Run::join(Arc::clone(&self.ledger), &settings, &clock, &random);
@@ -252,7 +261,7 @@ async fn a_follower_becomes_the_owner_in_the_running_process() {
     follower.serving.run().beat().await.unwrap();
     wait_until(async || follower.serving.is_behind()).await;
     // Open pages go on.
-    assert!(follower.serving.may_show_pages());
+    assert!(follower.serving.may_show_pages() && !follower.serving.is_long_behind());
 
     let claim = claim_control(follower.serving.run()).await;
     let owned = follower.serving.own_control(claim, &follower.control);
@@ -275,6 +284,21 @@ async fn a_follower_becomes_the_owner_in_the_running_process() {
     wait_until(async || !third.serving.is_behind()).await;
     follower.write().await.unwrap();
     assert_eq!(third.rows().await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_memory_is_not_used_for_ever() {
+    let mut shared = Shared::found().await;
+    shared.stale_pages_seconds = 0;
+    let [owner, follower] = shared.start_two().await;
+    wait_until(async || !follower.serving.is_behind()).await;
+    owner.serving.run().leave().await;
+    wait_until(async || follower.serving.is_behind()).await;
+    // It reaches the ledger, so its own databases would go on.
+    follower.serving.run().beat().await.unwrap();
+    assert!(follower.serving.gate().may_answer());
+    assert!(follower.serving.is_long_behind() && !follower.serving.may_show_pages());
+    assert!(!owner.serving.is_long_behind());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -313,7 +337,8 @@ async fn background_work_of_a_database_is_for_the_node_with_its_place_whether_it
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_of_a_run_that_was_buried_is_claimed_when_that_answers_nothing_any_more() {
-    let shared = Shared::found().await;
+    let mut shared = Shared::found().await;
+    shared.suspect_seconds = 4;
     let [owner, follower] = shared.start_two().await;
     let id = owner.create().await;
     wait_until(async || follower.databases.place(id) == DatabasePlace::Elsewhere).await;
@@ -324,6 +349,37 @@ async fn a_database_of_a_run_that_was_buried_is_claimed_when_that_answers_nothin
     assert!(dead.gate().may_answer());
     assert!(follower.has(id).await);
     assert!(!dead.gate().may_answer());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_given_up_is_left_to_the_node_that_asks() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    let (run, holder) = (follower.serving.run(), owner.serving.run().id());
+    places::ask_for(run, holder, id).await.unwrap();
+    // Calls at the node that had it are quicker than the one that asks for it.
+    assert!(!owner.has(id).await);
+    assert!(!shared.has_place(id).await);
+    follower.databases.bring(id).await.unwrap();
+    assert!(follower.has(id).await);
+    // Who needs it back asks for it, and has it for its calls.
+    owner.databases.bring(id).await.unwrap();
+    assert!(owner.has(id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_a_node_has_without_knowing_it_is_given_up() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    let (run, holder) = (follower.serving.run(), owner.serving.run().id());
+    places::ask_for(run, holder, id).await.unwrap();
+    // A release whose answer was lost, and that was not done.
+    let name = DatabaseName::Backend(id);
+    shared.ledger.claim(holder, name).await.unwrap();
+    follower.databases.bring(id).await.unwrap();
+    assert!(follower.has(id).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -128,6 +128,15 @@ pub fn is_view(host: &HostKind, request: &Request) -> bool {
     pages && request.method() == Method::GET && slug_of_path(request.uri()).is_some()
 }
 
+/// Whether a request reads a page that may be in memory: a view, its head alone, or the source.
+pub fn reads_page(host: &HostKind, method: &Method, uri: &Uri) -> bool {
+    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
+    let path = uri.path();
+    let page = path.strip_suffix("/raw").filter(|page| !page.is_empty());
+    let is_read = [Method::GET, Method::HEAD].contains(method);
+    pages && is_read && slug_of_page(page.unwrap_or(path)).is_some()
+}
+
 /// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
 pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
     let slug = slug_of_path(&request.uri).unwrap_or_default();
@@ -157,7 +166,11 @@ pub fn called_slug(uri: &Uri) -> Option<&str> {
 
 /// Returns the slug, if the canonical path is nothing but a slug.
 fn slug_of_path(uri: &Uri) -> Option<&str> {
-    let slug = uri.path().strip_prefix('/')?;
+    slug_of_page(uri.path())
+}
+
+fn slug_of_page(path: &str) -> Option<&str> {
+    let slug = path.strip_prefix('/')?;
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
@@ -413,4 +426,28 @@ async fn record_matched_route(route: MatchedPath, request: Request, next: Next) 
     let mut response = next.run(request).await;
     response.extensions_mut().insert(MatchedRoute(route));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_reads_a_page_is_told_apart() {
+        let project = HostKind::Project("shop".to_owned());
+        for (host, method, path, reads) in [
+            (&HostKind::Api, Method::GET, "/room", true),
+            (&HostKind::Api, Method::HEAD, "/room", true),
+            (&project, Method::GET, "/room/raw", true),
+            (&HostKind::Sites, Method::HEAD, "/room/raw", true),
+            (&HostKind::Api, Method::POST, "/room", false),
+            (&HostKind::Api, Method::GET, "/room/api/schema", false),
+            (&HostKind::Api, Method::GET, "/room/raw/raw", false),
+            (&HostKind::Api, Method::GET, "/healthz", false),
+            (&HostKind::Landing, Method::GET, "/room", false),
+        ] {
+            let uri: Uri = path.parse().unwrap();
+            assert_eq!(reads_page(host, &method, &uri), reads, "{method} {path}");
+        }
+    }
 }

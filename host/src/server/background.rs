@@ -259,7 +259,7 @@ async fn remove_leftovers(app: &App) -> anyhow::Result<()> {
 async fn run_sending_away(task: BackgroundTaskInput) {
     let send_away = async |app: &App| {
         let node = app.cluster.as_ref();
-        if node.is_some_and(|node| node.gate().is_given_up()) {
+        if node.is_some_and(|node| node.gate().is_given_up() || node.is_long_behind()) {
             app.realtime.send_away();
         }
         Ok(())

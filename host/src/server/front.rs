@@ -254,8 +254,14 @@ fn guard_request<'a>(
         // The node that answers it has its own.
         return None;
     }
-    let is_view = matches!(admitted, Ok(AdmittedRequest::View(..)));
-    let guard = AnswerGuard::new(node, request.method(), request.uri().path(), is_view);
+    let (method, uri) = (request.method(), request.uri());
+    let is_view = match admitted {
+        Ok(AdmittedRequest::View(..)) => true,
+        // These come from memory, too.
+        Ok(AdmittedRequest::Route(host, _)) => router::reads_page(host, method, uri),
+        _ => false,
+    };
+    let guard = AnswerGuard::new(node, method, uri.path(), is_view);
     if let Some(refusal) = guard.refusal() {
         *admitted = Err(refusal);
     }

@@ -24,7 +24,7 @@ const CALL_PATH: &str = "/api/op";
 enum GuardedRequest {
     /// A probe, which says itself how the node is.
     Probe,
-    /// A page view: pages in memory are shown for a while without the ledger.
+    /// A page that is read, as by a view: those in memory are shown for a while without the ledger.
     View,
     /// A request that only reads.
     Read,
@@ -71,7 +71,7 @@ impl<'g> AnswerGuard<'g> {
 
     /// Returns the refusal of a request that must not begin.
     pub(super) fn refusal(self) -> Option<Problem> {
-        if !self.may_answer() {
+        if !self.may_answer() || self.is_out_of_date() {
             return Some(refusal());
         }
         let is_too_much = self.kind == GuardedRequest::Write && !self.node.gate().has_room();
@@ -85,6 +85,17 @@ impl<'g> AnswerGuard<'g> {
             GuardedRequest::Read | GuardedRequest::Call | GuardedRequest::Write => {
                 self.node.gate().may_answer()
             }
+        }
+    }
+
+    /// Whether all that this node has in memory is too old: what needs no more, as a call of an action, must not go on for ever at a node
+    /// that hears nothing of control.
+    fn is_out_of_date(self) -> bool {
+        match self.kind {
+            GuardedRequest::Read | GuardedRequest::Call | GuardedRequest::Write => {
+                self.node.is_long_behind()
+            }
+            GuardedRequest::Probe | GuardedRequest::View => false,
         }
     }
 

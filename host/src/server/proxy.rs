@@ -20,11 +20,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use hyper::upgrade::OnUpgrade;
+use ipnet::IpNet;
 use svc_ledger::{DatabaseName, RunId};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::access_log::AnsweringRun;
+use super::admission::{ConnectionCounts, ConnectionPermit};
 use super::front::{Front, handle_forwarded};
 use super::other_nodes::{ClusterNodes, OtherNodes};
 use super::placement::{BackendPath, RequestPlace, is_repeatable, placement};
@@ -45,10 +47,14 @@ use svc_base::ids::BackendId;
 pub(super) const SERVICE: &str = "proxied";
 /// Most times that a request is passed on: by the node that a client has asked, and by one whose database has just moved.
 const MAX_HOPS: u8 = 2;
-/// Longest time in which a database is looked for.
+/// Longest time in which the database of a request is named and looked for.
 const LOCATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest time until the head of an answer. With the look for the database it is 12 seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most requests and sockets that this node passes on at once, and those of a client: each has a connection between nodes, which are fewer
+/// than the streams that a client of HTTP/2 may open. What the nodes themselves ask each other has the rest of these connections.
+const MAX_PASSED: u64 = 28_672;
+const MAX_PASSED_PER_CLIENT: u64 = 1_024;
 /// Pause between two looks at a request that waits for its answer.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Headers that are about one connection, and are not passed on (RFC 9110, section 7.6.1).
@@ -74,6 +80,8 @@ const RATE_LIMITS: [HeaderName; 2] = [
 pub(super) struct RequestProxy {
     nodes: Arc<dyn OtherNodes>,
     tunnels: Tunnels,
+    /// Requests and sockets that are passed on, by client.
+    passing: Arc<ConnectionCounts>,
     /// Closes when no request of another node is being answered.
     answering: watch::Sender<()>,
     answer_timeout: Duration,
@@ -109,16 +117,22 @@ enum Unanswered {
 }
 
 impl RequestProxy {
-    /// Creates the proxy of a node.
-    pub(super) fn new(node: &ServingClusterNode) -> Self {
-        Self::over(Arc::new(ClusterNodes::new(node)), ANSWER_TIMEOUT)
+    /// Creates the proxy of a node. Requests of these networks are of many clients, and not counted.
+    pub(super) fn new(node: &ServingClusterNode, many: &[IpNet]) -> Self {
+        let passing = ConnectionCounts::with_limits(MAX_PASSED, MAX_PASSED_PER_CLIENT, many);
+        Self::over(Arc::new(ClusterNodes::new(node)), ANSWER_TIMEOUT, passing)
     }
 
     /// Creates a proxy over nodes that give the head of an answer within `answer_timeout`.
-    pub(super) fn over(nodes: Arc<dyn OtherNodes>, answer_timeout: Duration) -> Self {
+    pub(super) fn over(
+        nodes: Arc<dyn OtherNodes>,
+        answer_timeout: Duration,
+        passing: ConnectionCounts,
+    ) -> Self {
         Self {
             nodes,
             tunnels: Tunnels::default(),
+            passing: Arc::new(passing),
             answering: watch::Sender::new(()),
             answer_timeout,
         }
@@ -173,12 +187,18 @@ impl RequestProxy {
         (method, uri): (&Method, &Uri),
         source: &RequestSource,
     ) -> Destination {
+        let begun = Stopwatch::start();
         let database = match source.forwarded() {
             Some(forwarded) => forwarded.database.parse().ok(),
-            None => named_database(app, host, method, uri).await,
+            None => {
+                // A page that is loaded for so long is left to the route, too.
+                let naming = named_database(app, host, method, uri);
+                timeout(LOCATE_TIMEOUT, naming).await.unwrap_or(None)
+            }
         };
+        let left = LOCATE_TIMEOUT.saturating_sub(begun.elapsed());
         match database {
-            Some(database) => self.look_for(database, source).await,
+            Some(database) => self.look_within(left, database, source).await,
             None => Destination::Here,
         }
     }
@@ -189,11 +209,20 @@ impl RequestProxy {
         database: DatabaseName,
         source: &RequestSource,
     ) -> Destination {
+        self.look_within(LOCATE_TIMEOUT, database, source).await
+    }
+
+    async fn look_within(
+        &self,
+        longest: Duration,
+        database: DatabaseName,
+        source: &RequestSource,
+    ) -> Destination {
         let hops = source.forwarded().map_or(0, |forwarded| forwarded.hops);
         let located = match self.nodes.known_location(database) {
             Some(known) => known,
             None => {
-                let located = timeout(LOCATE_TIMEOUT, self.nodes.locate(database)).await;
+                let located = timeout(longest, self.nodes.locate(database)).await;
                 located.unwrap_or(DatabaseLocation::Unknown)
             }
         };
@@ -239,6 +268,8 @@ impl RequestProxy {
 
     /// Passes a request on, and returns its answer.
     async fn pass_on(&self, to: &PassedRequest, mut request: Request) -> Result<Response, Problem> {
+        let permit = self.passing.admit(to.forwarded.client.0);
+        let permit = permit.ok_or_else(too_many)?;
         let client = tunnel::take_upgrade(&mut request);
         let (parts, body) = request.into_parts();
         let is_repeatable = is_repeatable(&parts.method, parts.uri.path());
@@ -253,7 +284,7 @@ impl RequestProxy {
             () = wait_too_long(&waits, self.answer_timeout) => Err(Unanswered::MaybeDone),
         };
         match answered {
-            Ok((run, response)) => Ok(self.answer(run, client, response)),
+            Ok((run, response)) => Ok(self.answer(run, (client, permit), response)),
             Err(Unanswered::MaybeDone) if !is_repeatable => Err(Problem::interrupted()),
             Err(Unanswered::MaybeDone | Unanswered::NotDone) => Err(refusal()),
         }
@@ -292,7 +323,12 @@ impl RequestProxy {
     }
 
     /// Makes the answer of another node the client's.
-    fn answer(&self, run: RunId, client: Option<OnUpgrade>, mut response: Response) -> Response {
+    fn answer(
+        &self,
+        run: RunId,
+        (client, permit): (Option<OnUpgrade>, ConnectionPermit),
+        mut response: Response,
+    ) -> Response {
         remove_hop_by_hop(response.headers_mut());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let node = tunnel::take_accepted(&mut response);
@@ -302,10 +338,17 @@ impl RequestProxy {
             let upgrade = HeaderValue::from_static("upgrade");
             response.headers_mut().insert(header::CONNECTION, upgrade);
             let gone = self.nodes.wait_until_gone(run);
-            self.tunnels.open(client, node, gone);
+            self.tunnels.open(client, node, (gone, permit));
+            response.extensions_mut().insert(AnsweringRun(run));
+            return response;
         }
         response.extensions_mut().insert(AnsweringRun(run));
-        response
+        response.map(|body| {
+            Body::new(CountedBody {
+                body,
+                _permit: permit,
+            })
+        })
     }
 }
 
@@ -388,6 +431,14 @@ fn refusal() -> Problem {
         "The server that has this is being replaced, and nothing was done. Try again after Retry-After.",
     )
     .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// Refusal of a request whose client has too many under way that other nodes answer.
+fn too_many() -> Problem {
+    Problem::new(
+        ProblemCode::CapacityReached,
+        "Too many requests of this network are under way at another server, and nothing was done. Wait for answers, then go on with fewer at once.",
+    )
 }
 
 /// Ends when an answer has been waited for too long. Time in which the client itself is waited for does not count.
@@ -505,5 +556,31 @@ impl HttpBody for ClientBody {
 impl Drop for ClientBody {
     fn drop(&mut self) {
         self.client_sends.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Body of another node's answer, which counts for the client until it is sent or given up.
+struct CountedBody {
+    body: Body,
+    _permit: ConnectionPermit,
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

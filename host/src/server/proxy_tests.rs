@@ -24,6 +24,7 @@ use svc_ledger::{DatabaseName, RunId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::access_log::AnsweringRun;
+use super::admission::ConnectionCounts;
 use super::other_nodes::OtherNodes;
 use super::proxy::{Destination, PassedRequest, RequestProxy};
 use crate::cluster::{DatabaseLocation, PeerBody, PeerError, PeerHandlerFn};
@@ -148,8 +149,14 @@ fn proxy(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, Arc<
         ..FakeNodes::default()
     };
     let nodes = Arc::new(nodes);
-    let proxy = Arc::new(RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT));
+    let proxy = Arc::new(proxy_over(&nodes, 8));
     (nodes, proxy)
+}
+
+/// A proxy that passes on so many requests of a client at once.
+fn proxy_over(nodes: &Arc<FakeNodes>, per_client: u64) -> RequestProxy {
+    let passing = ConnectionCounts::with_limits(16, per_client, &[]);
+    RequestProxy::over(Arc::clone(nodes) as _, ANSWER_TIMEOUT, passing)
 }
 
 fn passed(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, PassedRequest) {
@@ -296,9 +303,28 @@ async fn a_client_that_sends_slowly_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_client_has_so_many_requests_at_other_nodes_until_their_answers_are_sent() {
+    let nodes = FakeNodes {
+        answers: Mutex::new([given(), given(), given()].into()),
+        ..FakeNodes::default()
+    };
+    let proxy = Arc::new(proxy_over(&Arc::new(nodes), 2));
+    let pass = async || {
+        let asked = request(Method::POST, "/mcp", "{}");
+        passed_by(&proxy).send(asked).await
+    };
+    let held = [pass().await, pass().await];
+    assert!(held.iter().all(|answer| code_of(answer).is_none()));
+    let refused = pass().await;
+    assert_eq!(code_of(&refused), Some(ProblemCode::CapacityReached));
+    drop(held);
+    assert_eq!(code_of(&pass().await), None);
+}
+
+#[tokio::test]
 async fn a_request_takes_two_hops_at_most() {
     let nodes = Arc::new(FakeNodes::default());
-    let proxy = RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT);
+    let proxy = proxy_over(&nodes, 8);
     let sources = [
         RequestSource::Client([192, 0, 2, 7].into()),
         RequestSource::Node(client(1)),
@@ -325,7 +351,7 @@ async fn a_request_takes_two_hops_at_most() {
 #[tokio::test]
 async fn a_database_whose_place_is_known_is_not_looked_for() {
     let nodes = Arc::new(FakeNodes::default());
-    let proxy = RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT);
+    let proxy = proxy_over(&nodes, 8);
     *lock(&nodes.location) = Some(DatabaseLocation::Unknown);
     let source = RequestSource::Client([192, 0, 2, 7].into());
     for known in [DatabaseLocation::Here, DatabaseLocation::At(run(3))] {

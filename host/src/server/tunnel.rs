@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::admission::ConnectionPermit;
 use crate::http::websocket::CloseReason;
 
 /// Bytes that are taken from one side at once.
@@ -42,15 +43,17 @@ impl Default for Tunnels {
 }
 
 impl Tunnels {
-    /// Begins to pass bytes between a client and a node that has accepted its upgrade, until `gone` or the end of one of both.
+    /// Begins to pass bytes between a client and a node that has accepted its upgrade, until `gone` or the end of one of both; `in_use` is
+    /// dropped then.
     pub(super) fn open(
         &self,
         client: OnUpgrade,
         node: OnUpgrade,
-        gone: impl Future<Output = ()> + Send + 'static,
+        (gone, in_use): (impl Future<Output = ()> + Send + 'static, ConnectionPermit),
     ) {
         let stop = self.stop.subscribe();
         tokio::spawn(async move {
+            let _in_use = in_use;
             // The client's connection is free once the answer has been sent to it.
             if let (Ok(client), Ok(node)) = tokio::join!(client, node) {
                 relay((TokioIo::new(client), TokioIo::new(node)), gone, stop).await;

@@ -86,8 +86,6 @@ pub async fn join(
     let cookies = identify.then(|| request.headers().clone());
     let upgrade = UpgradeRequest::from_request(&mut request)?;
     let client = context.client.bucket();
-    // All members of a room are at the node that has the database.
-    rooms.backends.claim(backend).await?;
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
     // From now on the ticket is closed with the backend; this finds a backend that ended before.
     if rooms.realtime.room_close_count() != ends && !rooms.backends.is_realtime(backend).await? {

@@ -78,6 +78,22 @@ impl SessionCache {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns a session that is in memory. One that has ended at another machine is still here while this one hears nothing.
+    ///
+    /// # Errors
+    /// [`control::Error::Stale`] at a machine that follows another one, and may lack its end.
+    fn get(
+        &self,
+        control: &ControlDatabase,
+        key: &SessionTokenHash,
+    ) -> Result<Option<Arc<VisitorSession>>, control::Error> {
+        let held = self.sessions.get(key);
+        if held.is_some() {
+            control.check_fresh()?;
+        }
+        Ok(held)
+    }
+
     fn insert_if_unchanged(&self, session: &Arc<VisitorSession>, seen: u64) {
         let end_count = self.end_count();
         if *end_count == seen {
@@ -187,7 +203,7 @@ impl Visitors {
         key: SessionTokenHash,
     ) -> Result<Option<Arc<VisitorSession>>, control::Error> {
         let now = self.infra.clock.now();
-        if let Some(held) = self.session_cache.sessions.get(&key) {
+        if let Some(held) = self.session_cache.get(&self.infra.control, &key)? {
             return Ok(Some(held).filter(|session| session.expires_at > now));
         }
         let seen = *self.session_cache.end_count();
@@ -299,5 +315,65 @@ impl Visitors {
             .control
             .write(move |tx| keys.iter().try_for_each(|key| store::end_session(tx, key)))
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use svc_base::clock::Clock;
+    use svc_base::ids::DeploymentId;
+    use svc_base::positions::CommitPosition;
+    use svc_base::random::Random;
+    use svc_database::BaseSnapshot;
+
+    use super::*;
+    use crate::control::Freshness;
+    use crate::visitors::model::VisitorProfile;
+
+    /// Freshness as a test says.
+    struct SetFreshness(AtomicBool);
+
+    impl Freshness for SetFreshness {
+        fn is_fresh(&self) -> bool {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn session() -> VisitorSession {
+        let (clock, random) = (Clock::manual(Timestamp(0)), Random::system());
+        VisitorSession {
+            key: hash_token("secret"),
+            visitor: VisitorId::from_stored("usr_1".to_owned()),
+            deployment: DeploymentId::new(&clock, &random).unwrap(),
+            project: ProjectId::new(&clock, &random).unwrap(),
+            profile: VisitorProfile::default(),
+            provider: "google".to_owned(),
+            expires_at: Timestamp(1),
+            seen_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn a_session_in_memory_counts_only_where_its_end_would_be_known() {
+        let data = tempfile::tempdir().unwrap();
+        ControlDatabase::open(data.path()).unwrap().close();
+        let file = data.path().join("control.db");
+        let snapshot = BaseSnapshot::begin(&file, CommitPosition(1), None).unwrap();
+        let state = snapshot.write_to(&data.path().join("base")).unwrap();
+        let fresh = Arc::new(SetFreshness(AtomicBool::new(true)));
+        let control = ControlDatabase::open_follower(data.path(), state, fresh.clone()).unwrap();
+        let sessions = SessionCache::following(&control);
+        let session = Arc::new(session());
+        sessions.insert_if_unchanged(&session, 0);
+        assert!(sessions.get(&control, &session.key).unwrap().is_some());
+        fresh.0.store(false, Ordering::SeqCst);
+        let stale = sessions.get(&control, &session.key);
+        assert!(matches!(stale, Err(control::Error::Stale)));
+        // What is not in memory is asked for in the database, which refuses itself.
+        let other = hash_token("other");
+        assert!(sessions.get(&control, &other).unwrap().is_none());
+        control.close();
     }
 }

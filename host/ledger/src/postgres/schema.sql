@@ -115,14 +115,15 @@ BEGIN
         ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET live = n.live;
 END $$;
 
--- A node that ends again and again leaves many rows in a day: of the dead, only the newest are told.
+-- A node that ends again and again leaves many rows in a day: of the dead, only those are told that were buried last. Whoever claims
+-- what a run had waits until it is silent, so it must be told however old it was.
 CREATE FUNCTION svc.beat(me uuid, standbys int) RETURNS SETOF svc.nodes LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM svc.enter(me, standbys);
     RETURN QUERY SELECT * FROM (
         (SELECT * FROM svc.nodes n WHERE n.live)
         UNION ALL
-        (SELECT * FROM svc.nodes n WHERE NOT n.live ORDER BY n.run DESC LIMIT 64)
+        (SELECT * FROM svc.nodes n WHERE NOT n.live ORDER BY n.buried_at DESC NULLS LAST, n.run LIMIT 64)
     ) told ORDER BY told.run;
 END $$;
 

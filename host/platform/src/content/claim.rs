@@ -17,7 +17,7 @@ use svc_base::random::Random;
 /// File of the data directory with the name of the installation.
 const NAME_FILE: &str = "content.id";
 /// File of the claimed directory with the name of the installation that it belongs to.
-pub(super) const OWNER_FILE: &str = "installation";
+pub const OWNER_FILE: &str = "installation";
 
 /// A claim, held until it is dropped.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ mod store_health;
 
 pub use artifact::{EncodedPage, EncodedVariant, Encoding, gzip_quickly};
 pub use bucket::{claim_shared_bucket, open_shared_bucket, shared_bucket_owner};
+pub use claim::OWNER_FILE;
 pub use error::Error;
 pub use location::ContentLocation;
 pub use lock::ContentLock;

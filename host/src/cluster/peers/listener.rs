@@ -32,8 +32,8 @@ const MAX_HANDSHAKES_PER_ADDRESS: u64 = 64;
 /// Time for which a failed handshake counts on, so that failing again and again is no work.
 const FAILED_PAUSE: Duration = Duration::from_secs(1);
 /// Most connections of all runs, and of one: each request under way and each WebSocket has one.
-const MAX_CONNECTIONS: u64 = 65_536;
-const MAX_CONNECTIONS_PER_RUN: u64 = 16_384;
+const MAX_CONNECTIONS: u64 = 262_144;
+const MAX_CONNECTIONS_PER_RUN: u64 = 32_768;
 /// Time limit of a request's head, and of the wait for the next one: the client gives connections up before.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause after a connection could not be accepted, as when file descriptors have run out.

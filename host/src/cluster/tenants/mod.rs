@@ -32,6 +32,9 @@ const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
 /// Longest time that a caller waits for a load, which goes on without it.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(9);
 
+/// Time for which a database that was given up for another node is not claimed here again by its calls: those that have waited for that
+/// would be quicker than the other node, each time.
+const HANDED_OVER_FOR: Duration = Duration::from_secs(2);
 /// Time without a call after which the place of a database is given back.
 const RELEASE_AFTER: Duration = Duration::from_secs(60);
 /// Places that are given back at once.
@@ -74,6 +77,8 @@ struct TenantState {
     place: TenantPlace,
     /// Time of the last use.
     used: Duration,
+    /// Time at which its place was given up for another node, unless this one has got it again.
+    handed_over: Option<Duration>,
 }
 
 /// Places that a caller wants a database from.
@@ -105,9 +110,18 @@ impl Tenant {
         state.is_usable()
     }
 
+    /// Whether its place was given up for another node just now, which is about to claim it.
+    fn is_handed_over(&self, now: Duration) -> bool {
+        let handed_over = lock(&self.state).handed_over;
+        handed_over.is_some_and(|at| now.saturating_sub(at) < HANDED_OVER_FOR)
+    }
+
     fn set_place(&self, place: TenantPlace) {
         let mut state = lock(&self.state);
         state.place = place;
+        if place == TenantPlace::Held {
+            state.handed_over = None;
+        }
         if let (TenantPlace::Held, Some(database)) = (place, &state.database) {
             database.set_placed(true);
         }
@@ -268,6 +282,9 @@ impl<L: Ledger> Tenants<L> {
                     return Ok(());
                 }
                 let is_tried = tenant.failures.load(Ordering::SeqCst) != failures;
+                if wish == ClaimWish::Free && tenant.is_handed_over(me.now()) {
+                    return Err(LoadFailure::Elsewhere);
+                }
                 if is_tried && wish == ClaimWish::Free {
                     return Err(LoadFailure::Shared);
                 }

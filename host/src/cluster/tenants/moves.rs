@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use futures_util::{StreamExt as _, stream};
 
 use super::super::bases::{BaseError, LiveDatabases};
@@ -12,10 +12,12 @@ use super::{ClaimWish, LoadFailure, RELEASES_AT_ONCE, Tenant, TenantPlace, Tenan
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 use svc_database::DatabasePlace;
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, Place};
 
 /// Pause between two looks for databases that nobody uses.
 const RELEASE_EVERY: Duration = Duration::from_secs(2);
+/// Longest time that a database which is asked for stays in use until its history is here, or its base is made.
+const TURN_WAIT: Duration = Duration::from_secs(2);
 /// Longest time that a database which is given up waits for its calls to end.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two looks whether it is closed.
@@ -61,14 +63,15 @@ impl<L: Ledger> Tenants<L> {
     /// Claims the place of a database. Another run that has it is asked for it, if it is wished for from anybody.
     pub(super) async fn claim(&self, id: BackendId, wish: ClaimWish) -> Result<Place, LoadFailure> {
         let name = DatabaseName::Backend(id);
+        let before = self.places.last_holder(name);
         for _ in 0..TRIES {
-            let before = self.places.last_holder(name);
             let claimed = self.run.ledger().claim(self.run.id(), name).await;
             self.places.forget(name);
             match claimed.map_err(anyhow::Error::from)? {
                 ClaimOutcome::Claimed(place) => {
+                    // Nobody writes here what it does not show. A run that was buried at an operator's word answers for a while.
                     if let Some(before) = before.filter(|run| *run != self.run.id()) {
-                        let silent = self.wait_until_silent(before).await;
+                        let silent = self.run.wait_until_silent(before).await;
                         silent.map_err(anyhow::Error::from)?;
                     }
                     return Ok(place);
@@ -78,16 +81,6 @@ impl<L: Ledger> Tenants<L> {
             }
         }
         Err(LoadFailure::Elsewhere)
-    }
-
-    /// Waits until the run that had a database shows it no more. One that lives has given it back; one that an operator had buried may
-    /// not know of its end yet.
-    async fn wait_until_silent(&self, before: RunId) -> Result<(), LedgerError> {
-        self.run.beat().await?;
-        match self.run.peers().known().is_live(before) {
-            true => Ok(()),
-            false => self.run.wait_until_silent(before).await,
-        }
     }
 
     /// Gives back the places of databases that nobody uses, for as long as it is polled.
@@ -149,17 +142,17 @@ impl<L: Ledger> Tenants<L> {
         id: BackendId,
         live: &impl LiveDatabases,
     ) -> anyhow::Result<()> {
-        let Some(tenant) = lock(&self.known).get(&id).cloned() else {
-            return Ok(());
-        };
+        let tenant = self.tenant(id);
         let _turn = tenant.moving.lock().await;
-        {
-            let mut state = lock(&tenant.state);
-            match state.place {
-                TenantPlace::None => return Ok(()),
-                TenantPlace::Held | TenantPlace::Leaving => state.place = TenantPlace::Leaving,
-            }
+        if lock(&tenant.state).place == TenantPlace::None {
+            // The ledger has it as this run's, as where a release was lost.
+            return Ok(self.give_place_back(id, &tenant).await?);
         }
+        // Its calls would wait for these without end, once nobody may begin to use it.
+        let turn = tokio::time::timeout(TURN_WAIT, self.bases.turn(DatabaseName::Backend(id)));
+        let turn = turn.await;
+        drop(turn.context("its base is being made, or its history fetched")?);
+        lock(&tenant.state).place = TenantPlace::Leaving;
         if !self.wait_until_closed(id, &tenant).await {
             tenant.set_place(TenantPlace::Held);
             bail!("its calls do not end");
@@ -176,7 +169,9 @@ impl<L: Ledger> Tenants<L> {
         if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
             self.keep_history(id, last).await;
         }
-        Ok(self.give_place_back(id, &tenant).await?)
+        self.give_place_back(id, &tenant).await?;
+        lock(&tenant.state).handed_over = Some(self.now());
+        Ok(())
     }
 
     /// Removes the file of a database that was deleted, once this node does not have its place any more: whoever deletes it asks for that.

@@ -246,9 +246,7 @@ impl ControlDatabase {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        if let Some(node) = &self.0.node {
-            node.check_read()?;
-        }
+        self.check_fresh()?;
         let counted = self.0.strangers.admit(&CallerFlow::current())?;
         let reading = Arc::clone(&self.0.reading);
         let turn = reading.acquire_owned().await.map_err(|_| Error::Closed)?;
@@ -269,6 +267,18 @@ impl ControlDatabase {
             shared.wait_for_visible().await?;
         }
         read
+    }
+
+    /// Checks whether what this machine has now may be answered, for whoever keeps rows in memory that give authority: they may be gone
+    /// at the owner. On a single machine they may always be.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] at a follower that may lack something.
+    pub fn check_fresh(&self) -> Result<(), Error> {
+        match &self.0.node {
+            Some(node) => node.check_read(),
+            None => Ok(()),
+        }
     }
 
     /// Like [`ControlDatabase::read`], for threads that may block, and without the wait: it may show what is not acknowledged.

@@ -131,7 +131,10 @@ async fn a_follower_answers_what_it_has_while_it_is_fresh() {
     assert!(matches!(refused, Err(Error::Elsewhere)));
     node.fresh.0.store(false, Ordering::SeqCst);
     assert!(matches!(count(&node.control).await, Err(Error::Stale)));
+    assert!(matches!(node.control.check_fresh(), Err(Error::Stale)));
+    assert!(owner.control.check_fresh().is_ok());
     node.fresh.0.store(true, Ordering::SeqCst);
+    assert!(node.control.check_fresh().is_ok());
     assert_eq!(count(&node.control).await.unwrap(), 2);
     // Rows that others have deleted go from the log, too.
     let log = node.data.path().join(LOG);
