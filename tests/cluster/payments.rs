@@ -12,12 +12,14 @@ use crate::svc;
 
 /// Address of all nodes.
 const BASE_URL: &str = "http://share.example.com";
+const HOST: &str = "share.example.com";
 
 /// Begins a checkout at a node, with the cookie of an earlier one.
 async fn buy(node: &ClusterNode, price: &Value, cookie: &str) -> Answer {
     let url = node.process.url("/room/payments/checkout");
     let request = node.process.client().post(url);
     let request = request
+        .header(header::HOST, HOST)
         .header(header::ACCEPT, "application/json")
         .header(header::COOKIE, cookie);
     request.json(&json!({ "price": price })).answer().await

@@ -255,7 +255,8 @@ mod tests {
     async fn a_look_at_the_ledger_goes_on_without_the_one_who_waited_for_it() {
         let (clock, random) = (Clock::system(), Random::system());
         let ledger = Arc::new(MemoryLedger::default());
-        let run = Run::join(ledger, &settings("n1"), &clock, &random);
+        let settings = settings("n1");
+        let run = Run::join(ledger, &settings, &clock, &random);
         let places = Arc::new(KnownPlaces::new(run.await.unwrap()));
         let tenant = DatabaseName::Backend(BackendId::new(&clock, &random).unwrap());
         let turn = places.asking.lock().await;

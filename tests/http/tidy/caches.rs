@@ -70,10 +70,7 @@ const KEPT: [(&str, Option<&str>); 18] = [
         "host/platform/src/workspaces/members/mod.rs",
         Some("a subject's user never changes, and the address is the token's"),
     ),
-    (
-        "host/src/cluster/serving_node.rs",
-        Some("the links of this node, which are no rows"),
-    ),
+    ("host/src/cluster/serving_node.rs", None),
 ];
 
 /// Files of guides: rendered by guests, from the program's own texts.
