@@ -19,7 +19,7 @@ test *arguments:
 # Run the tests that take minutes, too
 slow:
     cargo test --locked
-    SVC_TEST_NODES=2 cargo test --locked --package svc-tests --test http
+    SVC_TEST_NODES=2 cargo test --locked --test http
     cargo test --profile dist --locked --package svc-tests --test slow -- --skip cluster:: --skip serving::
     cargo test --profile dist --locked --package svc-tests --test slow -- cluster:: serving:: --test-threads 1 --nocapture
     SVC_NEMESIS_MINUTES=10 cargo test --profile dist --locked --package svc-tests --test cluster nemesis -- --nocapture

@@ -132,9 +132,8 @@ pub(super) async fn handle_request(
     write_if_problem(app, &format, &request_id, &mut response);
     add_common_headers(app, &format, &request_id, response.headers_mut());
     let took = app.clock.elapsed().saturating_sub(started);
-    app.metrics
-        .count_request(kind.route_name(), &response, took);
-    AccessLogLine::attach(line, kind.route_name(), response)
+    app.metrics.count_request(kind.name(), &response, took);
+    AccessLogLine::attach(line, kind.name(), response)
 }
 
 /// Answers a request that another node has passed on.
@@ -289,7 +288,7 @@ enum RequestKind {
 
 impl RequestKind {
     /// Returns the route, if it is known without the router.
-    fn route_name(self) -> Option<&'static str> {
+    fn name(self) -> Option<&'static str> {
         match self {
             Self::View => Some(telemetry::PAGE_ROUTE),
             Self::Call => Some(telemetry::CALL_ROUTE),
