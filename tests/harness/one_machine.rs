@@ -59,13 +59,14 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
             "restores::later_migrations_are_applied_again",
             "restores::what_the_platform_derives",
             "secrecy::",
+            "sharing::the_publisher_of_a_disabled_share",
             "stores::",
             "visitors::backups::",
             "visitors::github::operators_list_and_forget",
         ],
     ),
     (
-        "they install guests: each node has its own",
+        "they install guests into the folder of a machine: that of a node follows the rows of control",
         &[
             "guests::",
             "guests_stored::",

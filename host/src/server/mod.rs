@@ -234,7 +234,7 @@ impl Server {
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let node = app.cluster.as_ref();
-        let proxy = node.map(|node| Arc::new(RequestProxy::new(node, &app.config.trusted_proxies)));
+        let proxy = node.map(|node| Arc::new(RequestProxy::new(node, &app.config)));
         let mut serving = vec![tokio::spawn(connections::serve(
             listener,
             app.clone(),

@@ -20,7 +20,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use hyper::upgrade::OnUpgrade;
-use ipnet::IpNet;
 use svc_ledger::{DatabaseName, RunId};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -36,6 +35,7 @@ use crate::backends::Backends;
 use crate::cluster::{
     BoxError, DatabaseLocation, PeerBody, PeerError, PeerHandlerFn, ServingClusterNode, full_body,
 };
+use crate::config::Config;
 use crate::http::forwarded::{BackendForwarder, ForwardedRequest, RequestSource};
 use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
@@ -51,10 +51,9 @@ const MAX_HOPS: u8 = 2;
 const LOCATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest time until the head of an answer. With the look for the database it is 12 seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most requests and sockets that this node passes on at once, and those of a client: each has a connection between nodes, which are fewer
-/// than the streams that a client of HTTP/2 may open. What the nodes themselves ask each other has the rest of these connections.
+/// Most requests and sockets that this node passes on at once: each has a connection between nodes, which are fewer than the streams that
+/// clients of HTTP/2 may open. What the nodes themselves ask each other has the rest of these connections.
 const MAX_PASSED: u64 = 28_672;
-const MAX_PASSED_PER_CLIENT: u64 = 1_024;
 /// Pause between two looks at a request that waits for its answer.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Headers that are about one connection, and are not passed on (RFC 9110, section 7.6.1).
@@ -117,9 +116,14 @@ enum Unanswered {
 }
 
 impl RequestProxy {
-    /// Creates the proxy of a node. Requests of these networks are of many clients, and not counted.
-    pub(super) fn new(node: &ServingClusterNode, many: &[IpNet]) -> Self {
-        let passing = ConnectionCounts::with_limits(MAX_PASSED, MAX_PASSED_PER_CLIENT, many);
+    /// Creates the proxy of a node. A client may have as many requests passed on at once as it may have connections.
+    pub(super) fn new(node: &ServingClusterNode, config: &Config) -> Self {
+        let limits = &config.limits;
+        let per_client = limits
+            .connections_per_client
+            .saturating_add(limits.sockets_per_ip);
+        let many = &config.trusted_proxies;
+        let passing = ConnectionCounts::with_limits(MAX_PASSED, per_client, many);
         Self::over(Arc::new(ClusterNodes::new(node)), ANSWER_TIMEOUT, passing)
     }
 
