@@ -28,6 +28,8 @@ use crate::cluster::keys::{CERTIFICATE_NAME, RunKeys};
 
 /// Time limit of a new connection, until the other side has answered over it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest wait for the turn to connect, behind others that do: a thousand sockets that come back at once take turns.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which a connection is kept that nobody uses. The listener waits longer.
 const IDLE_LIMIT: Duration = Duration::from_secs(20);
 /// Time between two looks for kept connections that have ended or rested for too long.
@@ -199,11 +201,9 @@ impl PeerClient {
             bail!("it is not known to live");
         }
         let turns = self.turns_of(run);
-        let connecting = async {
-            let _turn = turns.acquire().await?;
-            self.connect_and_greet(run).await
-        };
-        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+        let turn = timeout(TURN_TIMEOUT, turns.acquire()).await;
+        let _turn = turn.context("too many connect to it")??;
+        let connected = timeout(CONNECT_TIMEOUT, self.connect_and_greet(run)).await;
         connected.context("it does not answer in time")?
     }
 
