@@ -124,7 +124,7 @@ impl BoundedStore {
                 let answer = async {
                     me.check_mounted().await?;
                     let answer = request.await?;
-                    // What was written when the mount had gone is below it.
+                    // Bytes that were written after the mount had gone lie below it, and do not count.
                     me.check_mounted().await?;
                     Ok::<T, Error>(answer)
                 };

@@ -182,7 +182,7 @@ impl AnswerGate {
     /// Waits until what is under way must be given up.
     pub async fn wait_until_interrupted(&self) {
         loop {
-            // What refuses at once, and says why, is quicker.
+            // A refusal that says why comes first.
             tokio::time::sleep(Self::LOOK_EVERY).await;
             if self.is_interrupted() {
                 return;

@@ -108,7 +108,7 @@ impl ClusterGuests {
         control: &ControlDatabase,
         before: Timestamp,
     ) -> anyhow::Result<()> {
-        // Nobody names one meanwhile. One that is stored again is as new as that.
+        // The turn keeps installations from naming a component meanwhile. A component that is stored again is new again.
         let _turn = self.turn.lock().await;
         let stored = self.bucket.list(PREFIX).await?;
         let mut named = HashSet::new();

@@ -371,7 +371,7 @@ mod tests {
         fresh.0.store(false, Ordering::SeqCst);
         let stale = sessions.get(&control, &session.key);
         assert!(matches!(stale, Err(control::Error::Stale)));
-        // What is not in memory is asked for in the database, which refuses itself.
+        // A session that is not in memory is read from the database, which refuses it.
         let other = hash_token("other");
         assert!(sessions.get(&control, &other).unwrap().is_none());
         control.close();

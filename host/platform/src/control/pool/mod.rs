@@ -269,8 +269,8 @@ impl ControlDatabase {
         read
     }
 
-    /// Checks whether what this machine has now may be answered, for whoever keeps rows in memory that give authority: they may be gone
-    /// at the owner. On a single machine they may always be.
+    /// Checks whether rows that give authority, kept in memory, may be answered from: the owner may have deleted them. A single machine
+    /// always may.
     ///
     /// # Errors
     /// [`Error::Stale`] at a follower that may lack something.
