@@ -4,7 +4,7 @@
 use std::fmt;
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,6 +76,8 @@ pub struct ServingNode<L> {
     views: Mutex<Vec<DeploymentVisits>>,
     /// Whether this node has control and lets everybody write.
     has_control: watch::Sender<bool>,
+    /// Whether it was told to stop.
+    is_stopping: AtomicBool,
 }
 
 impl<L> fmt::Debug for ServingNode<L> {
@@ -136,6 +138,7 @@ impl<L: Ledger> ServingNode<L> {
             loaded: Mutex::new(Some(loaded)),
             views: Mutex::new(views),
             has_control: watch::Sender::new(false),
+            is_stopping: AtomicBool::new(false),
         });
         if let Some(claim) = claim {
             let state = lock(&serving.loaded).take().context("nothing is loaded")?;
@@ -290,6 +293,16 @@ impl<L: Ledger> ServingNode<L> {
             }
         }
         Ok(())
+    }
+
+    /// Notes that this node was told to stop: probes say so while requests under way finish.
+    pub fn note_stop(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether this node was told to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
     }
 
     /// Ends the following, since the process ends and closes its databases.

@@ -310,6 +310,9 @@ impl Server {
     /// # Errors
     /// When the last views could not be written.
     pub async fn stop(self) -> anyhow::Result<()> {
+        if let Some(node) = &self.app.cluster {
+            node.note_stop();
+        }
         // No receiver is left.
         let _ = self.stop.send(true);
         for task in self.serving.into_iter().chain(self.background) {
