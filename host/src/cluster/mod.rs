@@ -4,6 +4,7 @@
 pub mod bases;
 mod bounded_store;
 pub mod bucket;
+mod candidate;
 mod errands;
 mod feed;
 pub mod found;
@@ -27,7 +28,6 @@ mod serving_node;
 #[cfg(test)]
 mod serving_tests;
 mod shipped;
-mod standby;
 #[cfg(test)]
 mod tenant_tests;
 mod tenants;
@@ -35,6 +35,7 @@ mod tenants;
 mod tests;
 pub mod visits;
 
+pub use candidate::{ControlCandidate, ControlClaim};
 pub use errands::ERRANDS_SERVICE;
 pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
@@ -49,4 +50,3 @@ pub use peers::{
 pub use places::DatabaseUsers;
 pub use run::{Run, SeenNode, end_process};
 pub use serving_node::{ServingClusterNode, ServingNode};
-pub use standby::{ControlClaim, Standby};

@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use super::bases::{self, Bases, LoadTarget};
 use super::bucket::Bucket;
+use super::candidate::ControlClaim;
 use super::errands::ErrandPost;
 use super::feed::{ControlFeed, FeedFollower, FeedFreshness};
 use super::gate::AnswerGate;
@@ -32,7 +33,6 @@ use super::owner::{self, OwnedDatabases};
 use super::places::{self, DatabaseUsers};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
-use super::standby::ControlClaim;
 use super::tenants::Tenants;
 use super::visits::{self, LedgerVisits};
 use crate::backends::copies;
