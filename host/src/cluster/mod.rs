@@ -19,7 +19,7 @@ mod leftovers;
 mod listing;
 mod metrics;
 mod node;
-mod owner;
+mod owned_databases;
 mod peers;
 mod places;
 mod run;

@@ -13,7 +13,7 @@ use svc_ledger::{Ledger, RunId};
 use tokio::time::timeout;
 
 use super::bases::LiveDatabases;
-use super::owner::OwnedDatabases;
+use super::owned_databases::OwnedDatabases;
 use super::peers::{self, PeerBody};
 use super::run::Run;
 use super::tenants::Tenants;

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use svc_base::sync::lock;
 use svc_database::{DatabaseState, DatabasesDirectory, DurableSource, LogShipper};
 use svc_ledger::{DatabaseName, Ledger, PostgresLedger};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::bases::{self, Bases, LoadTarget};
@@ -29,7 +31,7 @@ use super::guests::{ClusterGuests, GuestFollower};
 use super::known_places::KnownPlaces;
 use super::leftovers::Leftovers;
 use super::node::ClusterNode;
-use super::owner::{self, OwnedDatabases};
+use super::owned_databases::{self, OwnedDatabases};
 use super::places::{self, DatabaseUsers};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
@@ -47,6 +49,10 @@ const CONTROL_FILE: &str = "control.db";
 const CONTROL_LOG: &str = "control.db-wal";
 /// Time that a node which begins to follow waits for the owner's word.
 const FRESH_WAIT: Duration = Duration::from_secs(5);
+/// Longest time that a node which ends waits for the ledger to acknowledge its commits.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
+/// Longest time that it copies histories then: nobody answers meanwhile.
+const COPY_WAIT: Duration = Duration::from_secs(2);
 /// Pause between two looks whether it is fresh.
 const FRESH_LOOK: Duration = Duration::from_secs(1);
 /// Shortest pause between two readings of all views, and the share of the time that they may take.
@@ -146,7 +152,7 @@ impl<L: Ledger> ServingNode<L> {
             serving.ship_control(shipper, claim).await;
         }
         let (run, databases) = (serving.run(), &serving.databases);
-        owner::start_tasks(run, databases, &serving.bases, making);
+        owned_databases::start_tasks(run, databases, &serving.bases, making);
         places::serve(run, databases);
         Ok(serving)
     }
@@ -314,6 +320,26 @@ impl<L: Ledger> ServingNode<L> {
         }
     }
 
+    /// Leaves the ledger, once the databases are closed and everything is answered: another node takes over at once. A ledger that does
+    /// not answer is not waited for; then the process ends here.
+    ///
+    /// # Errors
+    /// A panic of the closing.
+    pub async fn leave_after(&self, closing: JoinHandle<()>) -> anyhow::Result<()> {
+        let Ok(closed) = timeout(CLOSE_WAIT, closing).await else {
+            tracing::error!("some writes are not acknowledged by the ledger: they may be done");
+            process::exit(1);
+        };
+        let copying = self.databases.tenants().keep_histories();
+        if timeout(COPY_WAIT, copying).await.is_err() {
+            tracing::warn!(
+                "some histories are not copied to the bucket: the next node makes them of the ledger"
+            );
+        }
+        self.run().leave().await;
+        Ok(closed?)
+    }
+
     /// Has the other nodes know that this one serves. Nobody waits for it.
     pub fn note_serving(&self) {
         let run = Arc::clone(self.run());
@@ -435,6 +461,7 @@ impl<L: Ledger> ServingNode<L> {
     }
 
     /// Returns the databases of this run.
+    #[cfg(test)]
     pub(super) fn databases(&self) -> &Arc<OwnedDatabases<L>> {
         &self.databases
     }
