@@ -21,7 +21,6 @@ mod metrics;
 mod node;
 mod owned_databases;
 mod peers;
-mod places;
 mod run;
 mod schedule;
 mod serving_node;
@@ -47,6 +46,6 @@ pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode};
 pub use peers::{
     BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
 };
-pub use places::DatabaseUsers;
 pub use run::{Run, SeenNode, end_process};
 pub use serving_node::{ServingClusterNode, ServingNode};
+pub use tenants::DatabaseUsers;

@@ -32,10 +32,9 @@ use super::known_places::KnownPlaces;
 use super::leftovers::Leftovers;
 use super::node::ClusterNode;
 use super::owned_databases::{self, OwnedDatabases};
-use super::places::{self, DatabaseUsers};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
-use super::tenants::Tenants;
+use super::tenants::{DatabaseUsers, Tenants, handovers};
 use super::visits::{self, LedgerVisits};
 use crate::backends::copies;
 use crate::content::ContentStore;
@@ -153,7 +152,7 @@ impl<L: Ledger> ServingNode<L> {
         }
         let (run, databases) = (serving.run(), &serving.databases);
         owned_databases::start_tasks(run, databases, &serving.bases, making);
-        places::serve(run, databases);
+        handovers::serve(run, databases);
         Ok(serving)
     }
 

@@ -1,4 +1,4 @@
-//! Places on the move: a node that needs a database which another one has asks for it, and the other one gives it up.
+//! Hand-overs of tenants' databases: a node that needs one which another node has asks for it, and the other one gives it up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use svc_base::ids::BackendId;
 use svc_ledger::{Ledger, RunId};
 use tokio::time::timeout;
 
-use super::bases::LiveDatabases;
-use super::owned_databases::OwnedDatabases;
-use super::peers::{self, PeerBody};
-use super::run::Run;
-use super::tenants::Tenants;
+use super::super::bases::LiveDatabases;
+use super::super::owned_databases::OwnedDatabases;
+use super::super::peers::{self, PeerBody};
+use super::super::run::Run;
+use super::Tenants;
 
 /// Service of every node that serves.
 const SERVICE: &str = "places";
@@ -25,17 +25,8 @@ const MAX_NAME_BYTES: usize = 64;
 /// Longest time that another node is waited for, which closes the database meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Users of databases besides their calls: sockets.
-pub trait DatabaseUsers: Send + Sync {
-    /// Whether a database is used, so that its place is not to be given back.
-    fn is_used(&self, id: &BackendId) -> bool;
-
-    /// Has the users of a database go to another node, and closes the database once its calls have ended. Does not block.
-    fn send_away(&self, id: &BackendId);
-}
-
 /// Begins to give databases up that other nodes ask for.
-pub(super) fn serve<L: Ledger>(run: &Arc<Run<L>>, databases: &Arc<OwnedDatabases<L>>) {
+pub(in crate::cluster) fn serve<L: Ledger>(run: &Arc<Run<L>>, databases: &Arc<OwnedDatabases<L>>) {
     let databases = Arc::clone(databases);
     let handler =
         move |_: RunId, request: Request<Incoming>| -> BoxFuture<'static, Response<PeerBody>> {
@@ -87,7 +78,7 @@ fn response(status: StatusCode, text: String) -> Response<PeerBody> {
 }
 
 /// Asks the run that has a database to give its place back. It may be claimed when this returns, by anybody.
-pub(super) async fn ask_for<L: Ledger>(
+pub(in crate::cluster) async fn ask_for<L: Ledger>(
     run: &Run<L>,
     holder: RunId,
     id: BackendId,
