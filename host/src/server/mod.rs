@@ -12,6 +12,7 @@ mod handshakes;
 mod linger;
 mod other_nodes;
 pub mod placement;
+mod proxied_messages;
 mod proxy;
 #[cfg(test)]
 mod proxy_tests;
