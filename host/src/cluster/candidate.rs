@@ -218,7 +218,7 @@ fn newer_owner<L: Ledger>(run: &Run<L>, owner: RunId) -> Option<NewerOwner> {
 }
 
 /// Returns the run that has the place of control, whether it lives or not.
-async fn find_holder<L: Ledger>(run: &Run<L>) -> Result<Option<RunId>, LedgerError> {
+pub(super) async fn find_holder<L: Ledger>(run: &Run<L>) -> Result<Option<RunId>, LedgerError> {
     let places = run.ledger().places().await?;
     let control = places
         .iter()

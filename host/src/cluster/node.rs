@@ -26,7 +26,7 @@ use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::random::Random;
-use svc_ledger::{DatabaseName, Ledger as _, LedgerError, PostgresLedger, RunId};
+use svc_ledger::{Ledger as _, LedgerError, PostgresLedger, RunId};
 
 /// Files and directories of an earlier run's databases, and of one-time pages, which another node may have deleted since.
 const DATABASES: [&str; 9] = [
@@ -189,15 +189,13 @@ impl ClusterNode {
     /// # Errors
     /// When the ledger does not answer.
     pub async fn find_control(&self) -> Result<Option<ControlHolder>, LedgerError> {
-        let places = self.run.ledger().places().await?;
-        let mut places = places.iter();
-        let control = places.find(|place| place.database == DatabaseName::Control);
+        let holder = candidate::find_holder(&self.run).await?;
         let nodes = self.run.nodes().borrow().clone();
-        let mut live = nodes.into_iter().map(|seen| seen.state);
-        Ok(control.and_then(|place| {
-            let holder = live.find(|state| state.live && state.node.run == place.run)?;
-            let (run, name) = (holder.node.run, holder.node.name);
-            Some(ControlHolder { run, name })
+        let mut states = nodes.into_iter().map(|seen| seen.state);
+        let state = states.find(|state| state.live && Some(state.node.run) == holder);
+        Ok(state.map(|state| ControlHolder {
+            run: state.node.run,
+            name: state.node.name,
         }))
     }
 
