@@ -239,7 +239,7 @@ impl<L: Ledger> ServingNode<L> {
     }
 
     /// Whether what this node has of control may be old: it follows, and the owner has not told it what is new for a second.
-    pub fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         !self.databases.has_control() && !self.freshness.is_fresh()
     }
 

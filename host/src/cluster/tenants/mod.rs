@@ -306,16 +306,7 @@ impl<L: Ledger> Tenants<L> {
             };
             match loaded {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(LoadFailure::Missing)) => Err(StatementRunError::Closed),
-                // Whoever asks again is sent there.
-                Ok(Err(LoadFailure::Shared | LoadFailure::Elsewhere)) => {
-                    Err(StatementRunError::Busy)
-                }
-                Ok(Err(LoadFailure::Unavailable(error))) => {
-                    let error = format!("{error:#}");
-                    tracing::error!(error, backend = %id, "a database could not be loaded");
-                    Err(StatementRunError::Busy)
-                }
+                Ok(Err(failure)) => Err(failure.shown(id)),
                 // The panic is in the log.
                 Err(_) => Err(StatementRunError::Busy),
             }
@@ -551,6 +542,22 @@ enum LoadFailure {
     Elsewhere,
     /// The ledger, the bucket or the disk failed.
     Unavailable(anyhow::Error),
+}
+
+impl LoadFailure {
+    /// Returns the error that a caller gets; logs what is ours.
+    fn shown(self, id: BackendId) -> StatementRunError {
+        match self {
+            Self::Missing => StatementRunError::Closed,
+            // Whoever asks again is sent there.
+            Self::Shared | Self::Elsewhere => StatementRunError::Busy,
+            Self::Unavailable(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, backend = %id, "a database could not be loaded");
+                StatementRunError::Busy
+            }
+        }
+    }
 }
 
 impl From<anyhow::Error> for LoadFailure {
