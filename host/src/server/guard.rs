@@ -200,7 +200,7 @@ fn refusal() -> Problem {
         ProblemCode::CapacityReached,
         "This server does not reach what it shares with others, and nothing was done. Try again after Retry-After.",
     )
-    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    .retry_soon()
 }
 
 /// Refusal of a write while too much waits for the ledger: nothing was done.
@@ -209,7 +209,7 @@ fn busy() -> Problem {
         ProblemCode::DatabaseBusy,
         "Too many writes wait for what this server shares with others, and nothing was done. Try again after Retry-After.",
     )
-    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    .retry_soon()
 }
 
 #[cfg(test)]

@@ -404,7 +404,7 @@ fn refusal() -> Problem {
         ProblemCode::CapacityReached,
         "The server that has this is being replaced, and nothing was done. Try again after Retry-After.",
     )
-    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    .retry_soon()
 }
 
 /// Refusal of a request whose client has too many under way that other nodes answer.
