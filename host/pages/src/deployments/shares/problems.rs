@@ -16,6 +16,10 @@ impl From<ShareError> for Problem {
                 "The operator of this service has disabled this share for safety.",
             ),
             ShareError::Guarded(_) => Self::new(ProblemCode::InvalidRequest, format!("{detail}.")),
+            ShareError::HalfDeleted(_) => {
+                tracing::warn!("{detail}");
+                Self::interrupted()
+            }
             ShareError::Frontend(error) => error.into(),
         }
     }

@@ -4,6 +4,7 @@
 //! and the others find nothing.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 
 use super::store;
@@ -55,6 +56,9 @@ pub enum ShareError {
         "a {0} share cannot become a frontend, which everybody may read: publish its content as one instead"
     )]
     Guarded(&'static str),
+    /// It is deleted, and a page of it may be left in a bucket that does not answer.
+    #[error("a page of the share may be left: {0}")]
+    HalfDeleted(io::Error),
     /// Everything else.
     #[error(transparent)]
     Frontend(#[from] FrontendError),
@@ -158,7 +162,10 @@ impl Shares {
         // The file goes even if there was no row: an earlier deletion may have failed between the two.
         let burnt = once_files::burn(&self.once, id).await;
         // The row is gone by now, whatever failed.
-        Ok(burnt.map_err(|error| PublishError::Internal(error.into()))?)
+        burnt.map_err(|error| match &self.once {
+            OneTimePages::Files(_) => PublishError::Internal(error.into()).into(),
+            OneTimePages::Objects(_) => ShareError::HalfDeleted(error),
+        })
     }
 
     /// Makes a share a frontend of a project, for the holder of its token: its slug, its source and its visits move.
