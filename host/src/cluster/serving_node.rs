@@ -48,15 +48,15 @@ const CONTROL_FILE: &str = "control.db";
 const CONTROL_LOG: &str = "control.db-wal";
 /// Time that a node which begins to follow waits for the owner's word.
 const FRESH_WAIT: Duration = Duration::from_secs(5);
-/// Longest time that a node which ends waits for the ledger to acknowledge its commits.
-const CLOSE_WAIT: Duration = Duration::from_secs(10);
-/// Longest time that it copies histories then: nobody answers meanwhile.
-const COPY_WAIT: Duration = Duration::from_secs(2);
 /// Pause between two looks whether it is fresh.
 const FRESH_LOOK: Duration = Duration::from_secs(1);
 /// Shortest pause between two readings of all views, and the share of the time that they may take.
 const VIEWS_EVERY: Duration = Duration::from_secs(2);
 const VIEWS_REST: u32 = 20;
+/// Longest time that a node which ends waits for the ledger to acknowledge its commits.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
+/// Longest time that it copies histories then: nobody answers meanwhile.
+const COPY_WAIT: Duration = Duration::from_secs(2);
 
 /// A serving node of an installation whose ledger is PostgreSQL.
 pub type ServingClusterNode = ServingNode<PostgresLedger>;
