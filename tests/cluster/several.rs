@@ -54,13 +54,13 @@ async fn a_change_of_a_page_is_shown_by_both_nodes_in_the_first_request_after_it
             // An error names its request.
             assert!(status != 200 || there.is_same(&here), "{there:?} {here:?}");
         };
-        let one = json!({ "type": "markdown", "content": "# One", "requested_slug": slug });
+        let one = json!({ "type": "markdown", "content": "# Number one", "requested_slug": slug });
         let made = cluster.ask(at, Method::POST, "/frontends", &one).await;
         made.expect(201);
-        show(200, "One").await;
-        let two = json!({ "content": "# Two" });
+        show(200, "Number one").await;
+        let two = json!({ "content": "# Number two" });
         cluster.ask(at, Method::PUT, &below, &two).await.expect(200);
-        show(200, "Two").await;
+        show(200, "Number two").await;
 
         let revisions = format!("/{}{below}/revisions", cluster.project());
         let revisions = cluster.owner_request(at, Method::GET, &revisions);
@@ -70,8 +70,8 @@ async fn a_change_of_a_page_is_shown_by_both_nodes_in_the_first_request_after_it
             &revisions["revisions"][1]["revision_id"],
         );
         for (release, (from, to), text) in [
-            ("rollback", (live, old), "One"),
-            ("promote", (old, live), "Two"),
+            ("rollback", (live, old), "Number one"),
+            ("promote", (old, live), "Number two"),
         ] {
             let body = json!({ "revision_id": to, "expected_active_revision_id": from });
             let path = format!("{below}/{release}");
