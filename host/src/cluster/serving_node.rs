@@ -80,7 +80,7 @@ pub struct ServingNode<L> {
     loaded: Mutex<Option<DatabaseState>>,
     views: Mutex<Vec<DeploymentVisits>>,
     /// Whether this node has control and lets everybody write.
-    has_control: watch::Sender<bool>,
+    owns_control: watch::Sender<bool>,
     /// Whether it was told to stop.
     is_stopping: AtomicBool,
 }
@@ -89,7 +89,7 @@ impl<L> fmt::Debug for ServingNode<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServingNode")
             .field("node", &self.node)
-            .field("has_control", &self.has_control)
+            .field("owns_control", &self.owns_control)
             .finish_non_exhaustive()
     }
 }
@@ -142,7 +142,7 @@ impl<L: Ledger> ServingNode<L> {
             routes,
             loaded: Mutex::new(Some(loaded)),
             views: Mutex::new(views),
-            has_control: watch::Sender::new(false),
+            owns_control: watch::Sender::new(false),
             is_stopping: AtomicBool::new(false),
         });
         if let Some(claim) = claim {
@@ -347,18 +347,18 @@ impl<L: Ledger> ServingNode<L> {
 
     /// Notes that this node has control and that everybody may write there.
     pub fn note_owning(&self) {
-        self.has_control.send_replace(true);
+        self.owns_control.send_replace(true);
     }
 
     /// Whether this node has control and lets everybody write.
-    pub fn has_control(&self) -> bool {
-        *self.has_control.borrow()
+    pub fn owns_control(&self) -> bool {
+        *self.owns_control.borrow()
     }
 
     /// Waits until this node has control and lets everybody write.
     pub async fn wait_for_control(&self) {
         // The sender lives as long as this.
-        let _ = self.has_control.subscribe().wait_for(|has| *has).await;
+        let _ = self.owns_control.subscribe().wait_for(|has| *has).await;
     }
 
     /// Keeps the views that are shown as the ledger has them, for as long as it is polled: other nodes add to them.
