@@ -201,6 +201,7 @@ impl RequestProxy {
         source: &RequestSource,
     ) -> Destination {
         let hops = source.forwarded().map_or(0, |forwarded| forwarded.hops);
+        // Most places are known, and need neither a box nor a timer.
         let located = match self.nodes.known_location(database) {
             Some(known) => known,
             None => {
