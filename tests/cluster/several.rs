@@ -41,6 +41,57 @@ async fn a_page_is_served_by_the_other_node_in_the_first_request_after_its_201()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_page_is_shown_by_both_nodes_in_the_first_request_after_its_answer() {
+    let (cluster, owner, follower) = start_two().await;
+    for (at, other) in [(&owner, &follower), (&follower, &owner)] {
+        let slug = format!("page-{}", at.process.address().port());
+        let below = format!("/frontends/{slug}");
+        let show = async |status: u16, text: &str| {
+            let path = format!("/{slug}");
+            let there = other.process.get(&path).await.expect(status);
+            let here = at.process.get(&path).await.expect(status);
+            assert!(there.text().contains(text), "{there:?}");
+            // An error names its request.
+            assert!(status != 200 || there.is_same(&here), "{there:?} {here:?}");
+        };
+        let one = json!({ "type": "markdown", "content": "# Number one", "requested_slug": slug });
+        let made = cluster.ask(at, Method::POST, "/frontends", &one).await;
+        made.expect(201);
+        show(200, "Number one").await;
+        let two = json!({ "content": "# Number two" });
+        cluster.ask(at, Method::PUT, &below, &two).await.expect(200);
+        show(200, "Number two").await;
+
+        let revisions = format!("/{}{below}/revisions", cluster.project());
+        let revisions = cluster.owner_request(at, Method::GET, &revisions);
+        let revisions = revisions.answer().await.expect(200).json();
+        let (live, old) = (
+            &revisions["active_revision_id"],
+            &revisions["revisions"][1]["revision_id"],
+        );
+        for (release, (from, to), text) in [
+            ("rollback", (live, old), "Number one"),
+            ("promote", (old, live), "Number two"),
+        ] {
+            let body = json!({ "revision_id": to, "expected_active_revision_id": from });
+            let path = format!("{below}/{release}");
+            let released = cluster.ask(at, Method::POST, &path, &body).await;
+            released.expect(200);
+            show(200, text).await;
+        }
+        for (command, status) in [("disable", 403), ("enable", 200)] {
+            let done = cluster.run(&at.data, &["deployment", command, &slug]).await;
+            assert!(done.success, "{done:?}");
+            show(status, "").await;
+        }
+        let path = format!("/{}{below}", cluster.project());
+        let deleted = cluster.owner_request(at, Method::DELETE, &path);
+        deleted.answer().await.expect(204);
+        show(404, "").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_action_is_called_at_the_node_that_has_the_database_whoever_is_asked() {
     let (cluster, owner, follower) = start_two().await;
     for number in 0..4 {

@@ -1,13 +1,14 @@
 //! A node that stands by, and what operators ask of it.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 
 use http::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use svc_tests::cluster::{Cluster, ClusterNode};
-use svc_tests::{ReadAnswer, exchange};
+use svc_tests::{ReadAnswer, exchange, wait_until};
 
 use crate::svc;
 
@@ -147,6 +148,54 @@ async fn a_node_that_is_stopped_hands_over() {
         lines[0].starts_with("standby ") && lines[1].starts_with("ready "),
         "{said}"
     );
+}
+
+/// Begins requests to a node that ask whether it serves, each on a connection of its own.
+fn begin_probes(address: SocketAddr) -> Vec<TcpStream> {
+    let begin = |_| {
+        let mut connection = TcpStream::connect(address).unwrap();
+        write!(connection, "GET /readyz HTTP/1.1\r\nhost: {address}\r\n").unwrap();
+        connection
+    };
+    (0..PROBES).map(begin).collect()
+}
+
+/// Ends a request that was begun, and returns its answer: nothing if the node had not read its beginning, and has closed the connection.
+fn end_probe(mut connection: TcpStream) -> String {
+    let mut answer = String::new();
+    let ended = connection.write_all(b"\r\n");
+    match ended.and_then(|()| connection.read_to_string(&mut answer)) {
+        Ok(_) => answer,
+        Err(_) => String::new(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_stopped_says_so_while_requests_finish() {
+    let cluster = Cluster::found(svc()).await;
+    let node = cluster.start("n1", false).await;
+    node.wait_until_ready().await;
+    let address = node.process.address();
+    let begun = tokio::task::spawn_blocking(move || begin_probes(address));
+    let begun = begun.await.unwrap();
+    // Connections are taken in their order.
+    node.process.get("/readyz").await.expect(200);
+    node.process.signal(Signal::TERM);
+    wait_until("a node that takes no connection", async || {
+        TcpStream::connect(address).is_err().then_some(())
+    })
+    .await;
+    let end_all = move || begun.into_iter().map(end_probe).collect::<Vec<_>>();
+    let mut answers = tokio::task::spawn_blocking(end_all).await.unwrap();
+    answers.retain(|answer| !answer.is_empty());
+    assert!(!answers.is_empty());
+    for answer in answers {
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+        assert!(answer.ends_with("leaving\n"), "{answer}");
+    }
+    let (ended, _) = node.process.wait_for_exit().await;
+    assert_eq!(ended.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -88,6 +88,7 @@ mod sound;
 mod statements;
 mod stores;
 mod tidy;
+mod tidy_cluster;
 mod tidy_database;
 mod tidy_ledger;
 mod tidy_order;

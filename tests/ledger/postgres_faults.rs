@@ -233,7 +233,10 @@ async fn a_commit_that_was_read_and_never_replicated_does_not_count() {
 
     // It can be read, before a crash of the primary and after it, and nobody is told that it counts.
     for restarts in [true, false] {
-        assert!(is_read(&shared, &lost).await);
+        wait_until("the commit to be read", async || {
+            is_read(&shared, &lost).await.then_some(())
+        })
+        .await;
         let find = tokio::spawn({
             let shared = Arc::clone(&shared);
             async move { shared.find(run, &[(database, CommitPosition(7))]).await }

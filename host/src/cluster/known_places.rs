@@ -79,7 +79,7 @@ impl<L: Ledger> KnownPlaces<L> {
     pub async fn locate(self: &Arc<Self>, database: DatabaseName) -> DatabaseLocation {
         let asked = self.run.clock().elapsed();
         let nodes = self.run.peers().known();
-        let known = self.known(database);
+        let known = self.last_holder(database);
         let known = known.filter(|run| *run == self.run.id() || nodes.is_live(*run));
         if known.is_none() {
             let me = Arc::clone(self);
@@ -89,7 +89,7 @@ impl<L: Ledger> KnownPlaces<L> {
                 return DatabaseLocation::Unknown;
             }
         }
-        match known.or_else(|| self.known(database)) {
+        match known.or_else(|| self.last_holder(database)) {
             Some(run) if run == self.run.id() => DatabaseLocation::Here,
             Some(run) if nodes.is_trusted(run) => DatabaseLocation::At(run),
             Some(run) if nodes.is_live(run) => DatabaseLocation::Unknown,
@@ -101,7 +101,7 @@ impl<L: Ledger> KnownPlaces<L> {
 
     /// Returns where a database is, if that is known without a look at the ledger, and whoever has it is believed to live.
     pub fn known_location(&self, database: DatabaseName) -> Option<DatabaseLocation> {
-        let run = self.known(database)?;
+        let run = self.last_holder(database)?;
         if run == self.run.id() {
             return Some(DatabaseLocation::Here);
         }
@@ -111,12 +111,12 @@ impl<L: Ledger> KnownPlaces<L> {
 
     /// Returns the run that is believed to have a database and to live, without a look at the ledger.
     pub(super) fn holder(&self, database: DatabaseName) -> Option<RunId> {
-        self.known(database).filter(|run| self.lives(*run))
+        self.last_holder(database).filter(|run| self.lives(*run))
     }
 
     /// Returns the run that had a database when the ledger was last looked at, whether it lives or not.
     pub(super) fn last_holder(&self, database: DatabaseName) -> Option<RunId> {
-        self.known(database)
+        lock(&self.seen).runs.get(&database).copied()
     }
 
     /// Returns where a database that nobody has is to be claimed.
@@ -141,10 +141,6 @@ impl<L: Ledger> KnownPlaces<L> {
         let mut seen = lock(&self.seen);
         seen.runs.remove(&database);
         seen.forgotten.insert(database, now);
-    }
-
-    fn known(&self, database: DatabaseName) -> Option<RunId> {
-        lock(&self.seen).runs.get(&database).copied()
     }
 
     /// Asks the ledger, unless it was asked after `since` already.

@@ -4,6 +4,7 @@
 pub mod bases;
 mod bounded_store;
 pub mod bucket;
+mod candidate;
 mod errands;
 mod feed;
 pub mod found;
@@ -18,16 +19,14 @@ mod leftovers;
 mod listing;
 mod metrics;
 mod node;
-mod owner;
+mod owned_databases;
 mod peers;
-mod places;
 mod run;
 mod schedule;
 mod serving_node;
 #[cfg(test)]
 mod serving_tests;
 mod shipped;
-mod standby;
 #[cfg(test)]
 mod tenant_tests;
 mod tenants;
@@ -35,6 +34,7 @@ mod tenants;
 mod tests;
 pub mod visits;
 
+pub use candidate::{ControlCandidate, ControlClaim};
 pub use errands::ERRANDS_SERVICE;
 pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
@@ -46,7 +46,6 @@ pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode};
 pub use peers::{
     BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
 };
-pub use places::DatabaseUsers;
 pub use run::{Run, SeenNode, end_process};
 pub use serving_node::{ServingClusterNode, ServingNode};
-pub use standby::{ControlClaim, Standby};
+pub use tenants::DatabaseUsers;

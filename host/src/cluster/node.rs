@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::bucket::Bucket;
+use super::candidate::{self, ControlCandidate, ControlClaim};
 use super::found;
 use super::listing::{self, NodeView};
 use super::metrics::ClusterMetrics;
 use super::peers::{PeerListener, Peers};
 use super::run::{Run, end_process};
 use super::serving_node::{ServingClusterNode, ServingNode};
-use super::standby::{self, ControlClaim, Standby};
 use crate::config::{ClusterSettings, Config};
 use crate::content::StoreConnector;
 use crate::data_lock::create_private_dir;
@@ -26,7 +26,7 @@ use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::random::Random;
-use svc_ledger::{DatabaseName, Ledger as _, LedgerError, PostgresLedger, RunId};
+use svc_ledger::{Ledger as _, LedgerError, PostgresLedger, RunId};
 
 /// Files and directories of an earlier run's databases, and of one-time pages, which another node may have deleted since.
 const DATABASES: [&str; 9] = [
@@ -72,24 +72,24 @@ impl<L> fmt::Debug for ClusterNode<L> {
 pub struct JoinedNode {
     /// The node.
     pub node: ClusterNode,
-    /// Control, if it was to be had at once; else the standby that waits for it.
-    turn: Result<ControlClaim, Standby<PostgresLedger>>,
+    /// Control, if it was to be had at once; else the candidate that waits for it.
+    turn: Result<ControlClaim, ControlCandidate<PostgresLedger>>,
     promotions: mpsc::Receiver<()>,
     /// Whether it serves nothing before it has control.
-    is_patient: bool,
+    stands_by: bool,
 }
 
 /// Wait of a node that serves meanwhile: for control, or an operator's request to take it.
 #[derive(Debug)]
 pub struct ControlWait {
-    standby: Standby<PostgresLedger>,
+    candidate: ControlCandidate<PostgresLedger>,
     promotions: mpsc::Receiver<()>,
 }
 
 impl ControlWait {
     /// Waits until this node has the place of control. A run that was buried meanwhile ends the process.
     pub async fn claim(mut self) -> ControlClaim {
-        match self.standby.wait(&mut self.promotions).await {
+        match self.candidate.wait(&mut self.promotions).await {
             Ok(claim) => {
                 fault::point("cluster.control_claimed");
                 claim
@@ -145,7 +145,7 @@ impl ClusterNode {
         };
         // Its tables are others than this program's statements name.
         let cannot_follow =
-            turn.is_err() && matches!(standby::is_of_other_schema(&run).await, Ok(true));
+            turn.is_err() && matches!(candidate::is_of_other_schema(&run).await, Ok(true));
         if cannot_follow && !settings.standby {
             tracing::warn!(
                 "control is of another version, which this node cannot follow: it stands by until it has control"
@@ -160,7 +160,7 @@ impl ClusterNode {
             },
             turn,
             promotions: promoted,
-            is_patient: settings.standby || cannot_follow,
+            stands_by: settings.standby || cannot_follow,
         })
     }
 
@@ -189,15 +189,13 @@ impl ClusterNode {
     /// # Errors
     /// When the ledger does not answer.
     pub async fn find_control(&self) -> Result<Option<ControlHolder>, LedgerError> {
-        let places = self.run.ledger().places().await?;
-        let mut places = places.iter();
-        let control = places.find(|place| place.database == DatabaseName::Control);
+        let holder = candidate::find_holder(&self.run).await?;
         let nodes = self.run.nodes().borrow().clone();
-        let mut live = nodes.into_iter().map(|seen| seen.state);
-        Ok(control.and_then(|place| {
-            let holder = live.find(|state| state.live && state.node.run == place.run)?;
-            let (run, name) = (holder.node.run, holder.node.name);
-            Some(ControlHolder { run, name })
+        let mut states = nodes.into_iter().map(|seen| seen.state);
+        let state = states.find(|state| state.live && Some(state.node.run) == holder);
+        Ok(state.map(|state| ControlHolder {
+            run: state.node.run,
+            name: state.node.name,
         }))
     }
 
@@ -207,8 +205,8 @@ impl ClusterNode {
     /// When the node that has control, or had it last, runs a newer program.
     pub async fn promote(&self) -> anyhow::Result<()> {
         let run = Arc::clone(&self.run);
-        let looking = tokio::spawn(async move { standby::find_newer_owner(&run).await });
-        // Where the ledger does not answer now, the standby looks when it does.
+        let looking = tokio::spawn(async move { candidate::find_newer_owner(&run).await });
+        // Where the ledger does not answer now, the candidate looks when it does.
         if let Ok(Ok(Ok(Some(owner)))) = tokio::time::timeout(LOOK_TIMEOUT, looking).await {
             bail!("{owner}");
         }
@@ -269,7 +267,7 @@ impl<L> ClusterNode<L> {
 impl JoinedNode {
     /// Whether this node serves nothing before it has control.
     pub fn is_standby(&self) -> bool {
-        self.is_patient && self.turn.is_err()
+        self.stands_by && self.turn.is_err()
     }
 
     /// Begins to serve what the ledger has. A standby waits until it has control before; any other node follows without control, and gets
@@ -293,9 +291,9 @@ impl JoinedNode {
                 fault::point("cluster.control_claimed");
                 (Some(claim), None)
             }
-            Err(standby) => {
+            Err(candidate) => {
                 let wait = ControlWait {
-                    standby,
+                    candidate,
                     promotions,
                 };
                 match is_standby {
@@ -343,12 +341,12 @@ async fn look_for_control(
     run: &Arc<Run<PostgresLedger>>,
     data: &Path,
     is_patient: bool,
-) -> anyhow::Result<Result<ControlClaim, Standby<PostgresLedger>>> {
+) -> anyhow::Result<Result<ControlClaim, ControlCandidate<PostgresLedger>>> {
     let data = data.to_owned();
     tokio::task::spawn_blocking(move || remove_databases(&data))
         .await?
         .context("removing the databases of an earlier run")?;
-    Ok(Standby::begin(Arc::clone(run), is_patient).await?)
+    Ok(ControlCandidate::begin(Arc::clone(run), is_patient).await?)
 }
 
 /// Returns the installation that the ledger has; refuses one that nobody has founded to its end.

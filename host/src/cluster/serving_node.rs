@@ -4,7 +4,8 @@
 use std::fmt;
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,10 +18,12 @@ use svc_base::sync::lock;
 use svc_database::{DatabaseState, DatabasesDirectory, DurableSource, LogShipper};
 use svc_ledger::{DatabaseName, Ledger, PostgresLedger};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::bases::{self, Bases, LoadTarget};
 use super::bucket::Bucket;
+use super::candidate::ControlClaim;
 use super::errands::ErrandPost;
 use super::feed::{ControlFeed, FeedFollower, FeedFreshness};
 use super::gate::AnswerGate;
@@ -28,12 +31,10 @@ use super::guests::{ClusterGuests, GuestFollower};
 use super::known_places::KnownPlaces;
 use super::leftovers::Leftovers;
 use super::node::ClusterNode;
-use super::owner::{self, OwnedDatabases};
-use super::places::{self, DatabaseUsers};
+use super::owned_databases::{self, OwnedDatabases};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
-use super::standby::ControlClaim;
-use super::tenants::Tenants;
+use super::tenants::{DatabaseUsers, Tenants, handovers};
 use super::visits::{self, LedgerVisits};
 use crate::backends::copies;
 use crate::content::ContentStore;
@@ -52,6 +53,10 @@ const FRESH_LOOK: Duration = Duration::from_secs(1);
 /// Shortest pause between two readings of all views, and the share of the time that they may take.
 const VIEWS_EVERY: Duration = Duration::from_secs(2);
 const VIEWS_REST: u32 = 20;
+/// Longest time that a node which ends waits for the ledger to acknowledge its commits.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
+/// Longest time that it copies histories then: nobody answers meanwhile.
+const COPY_WAIT: Duration = Duration::from_secs(2);
 
 /// A serving node of an installation whose ledger is PostgreSQL.
 pub type ServingClusterNode = ServingNode<PostgresLedger>;
@@ -75,14 +80,16 @@ pub struct ServingNode<L> {
     loaded: Mutex<Option<DatabaseState>>,
     views: Mutex<Vec<DeploymentVisits>>,
     /// Whether this node has control and lets everybody write.
-    has_control: watch::Sender<bool>,
+    owns_control: watch::Sender<bool>,
+    /// Whether it was told to stop.
+    is_stopping: AtomicBool,
 }
 
 impl<L> fmt::Debug for ServingNode<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServingNode")
             .field("node", &self.node)
-            .field("has_control", &self.has_control)
+            .field("owns_control", &self.owns_control)
             .finish_non_exhaustive()
     }
 }
@@ -135,7 +142,8 @@ impl<L: Ledger> ServingNode<L> {
             routes,
             loaded: Mutex::new(Some(loaded)),
             views: Mutex::new(views),
-            has_control: watch::Sender::new(false),
+            owns_control: watch::Sender::new(false),
+            is_stopping: AtomicBool::new(false),
         });
         if let Some(claim) = claim {
             let state = lock(&serving.loaded).take().context("nothing is loaded")?;
@@ -143,8 +151,8 @@ impl<L: Ledger> ServingNode<L> {
             serving.ship_control(shipper, claim).await;
         }
         let (run, databases) = (serving.run(), &serving.databases);
-        owner::start_tasks(run, databases, &serving.bases, making);
-        places::serve(run, databases);
+        owned_databases::start_tasks(run, databases, &serving.bases, making);
+        handovers::serve(run, databases);
         Ok(serving)
     }
 
@@ -231,7 +239,7 @@ impl<L: Ledger> ServingNode<L> {
     }
 
     /// Whether what this node has of control may be old: it follows, and the owner has not told it what is new for a second.
-    pub fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         !self.databases.has_control() && !self.freshness.is_fresh()
     }
 
@@ -292,6 +300,16 @@ impl<L: Ledger> ServingNode<L> {
         Ok(())
     }
 
+    /// Notes that this node was told to stop: probes say so while requests under way finish.
+    pub fn note_stop(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether this node was told to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
+    }
+
     /// Ends the following, since the process ends and closes its databases.
     pub fn stop_following(&self) {
         if let Some(follower) = lock(&self.follower).take() {
@@ -299,6 +317,26 @@ impl<L: Ledger> ServingNode<L> {
             self.run().leaving().store(true, Ordering::SeqCst);
             drop(follower);
         }
+    }
+
+    /// Leaves the ledger, once the databases are closed and everything is answered: another node takes over at once. A ledger that does
+    /// not answer is not waited for; then the process ends here.
+    ///
+    /// # Errors
+    /// A panic of the closing.
+    pub async fn leave_after(&self, closing: JoinHandle<()>) -> anyhow::Result<()> {
+        let Ok(closed) = timeout(CLOSE_WAIT, closing).await else {
+            tracing::error!("some writes are not acknowledged by the ledger: they may be done");
+            process::exit(1);
+        };
+        let copying = self.databases.tenants().keep_histories();
+        if timeout(COPY_WAIT, copying).await.is_err() {
+            tracing::warn!(
+                "some histories are not copied to the bucket: the next node makes them of the ledger"
+            );
+        }
+        self.run().leave().await;
+        Ok(closed?)
     }
 
     /// Has the other nodes know that this one serves. Nobody waits for it.
@@ -309,18 +347,18 @@ impl<L: Ledger> ServingNode<L> {
 
     /// Notes that this node has control and that everybody may write there.
     pub fn note_owning(&self) {
-        self.has_control.send_replace(true);
+        self.owns_control.send_replace(true);
     }
 
     /// Whether this node has control and lets everybody write.
-    pub fn has_control(&self) -> bool {
-        *self.has_control.borrow()
+    pub fn owns_control(&self) -> bool {
+        *self.owns_control.borrow()
     }
 
     /// Waits until this node has control and lets everybody write.
     pub async fn wait_for_control(&self) {
         // The sender lives as long as this.
-        let _ = self.has_control.subscribe().wait_for(|has| *has).await;
+        let _ = self.owns_control.subscribe().wait_for(|has| *has).await;
     }
 
     /// Keeps the views that are shown as the ledger has them, for as long as it is polled: other nodes add to them.
@@ -422,6 +460,7 @@ impl<L: Ledger> ServingNode<L> {
     }
 
     /// Returns the databases of this run.
+    #[cfg(test)]
     pub(super) fn databases(&self) -> &Arc<OwnedDatabases<L>> {
         &self.databases
     }

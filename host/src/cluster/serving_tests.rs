@@ -22,10 +22,11 @@ use tokio::sync::mpsc;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::peers::PeerListener;
+use super::tenants::handovers;
 use super::tests::settings;
 use super::{
     ClusterNode, ControlClaim, DatabaseUsers, ERRANDS_SERVICE, PeerBody, Run, ServingNode,
-    full_body, places,
+    full_body,
 };
 use crate::config::Limits;
 use crate::content::ContentStore;
@@ -357,7 +358,7 @@ async fn a_database_that_is_given_up_is_left_to_the_node_that_asks() {
     let [owner, follower] = shared.start_two().await;
     let id = owner.create().await;
     let (run, holder) = (follower.serving.run(), owner.serving.run().id());
-    places::ask_for(run, holder, id).await.unwrap();
+    handovers::ask_for(run, holder, id).await.unwrap();
     // Calls at the node that had it are quicker than the one that asks for it.
     assert!(!owner.has(id).await);
     assert!(!shared.has_place(id).await);
@@ -374,7 +375,7 @@ async fn a_place_that_a_node_has_without_knowing_it_is_given_up() {
     let [owner, follower] = shared.start_two().await;
     let id = owner.create().await;
     let (run, holder) = (follower.serving.run(), owner.serving.run().id());
-    places::ask_for(run, holder, id).await.unwrap();
+    handovers::ask_for(run, holder, id).await.unwrap();
     // A release whose answer was lost, and that was not done.
     let name = DatabaseName::Backend(id);
     shared.ledger.claim(holder, name).await.unwrap();

@@ -1,6 +1,7 @@
 //! Tenants' databases of an owner, from their making to their end.
 
 use std::fs;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,13 @@ use object_store::memory::InMemory;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::random::Random;
-use svc_database::{Databases, DatabasesDirectory, EndedChain, MigrationScript};
+use svc_database::{BaseSnapshot, Databases, DatabasesDirectory, EndedChain, MigrationScript};
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger, Node, RunId};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::bases::LiveDatabases as _;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::histories;
@@ -36,6 +38,26 @@ struct Installation {
     owner: Arc<ServingNode<MemoryLedger>>,
     databases: Arc<Databases>,
     data: TempDir,
+}
+
+/// Work of a node's tasks, done at once.
+impl<L: Ledger> ServingNode<L> {
+    /// Gives back the places of databases that nobody uses now.
+    async fn release_unused(&self) {
+        let databases = &**self.databases();
+        databases.tenants().release_unused(databases).await;
+    }
+
+    /// Begins to read a database, as for a base.
+    async fn snapshot(&self, name: DatabaseName) -> io::Result<Option<BaseSnapshot>> {
+        self.databases().snapshot(name).await
+    }
+
+    /// Copies the chains of a database that have ended.
+    async fn keep_history(&self, id: BackendId) -> anyhow::Result<()> {
+        let databases = &**self.databases();
+        databases.tenants().histories().keep(id, databases).await
+    }
 }
 
 fn script(sql: &str) -> MigrationScript {

@@ -147,14 +147,14 @@ async fn find_control(node: &ClusterNode) -> anyhow::Result<ControlHolder> {
     // Requests to the ledger are not given up: others wait behind them.
     let looking = tokio::spawn(async move { asking.find_control().await });
     let found = tokio::time::timeout(LIST_TIMEOUT, looking).await;
-    let found = found.context("this node stands by, and the ledger does not answer")???;
+    let found = found.context("the ledger does not answer, and nothing was done")???;
     match found {
         Some(holder) if holder.run != own => Ok(holder),
         Some(_) => bail!(
             "this node is taking control, and nothing was done: run the command again once `svc healthcheck` says that it is ready"
         ),
         None => bail!(
-            "this node stands by, no node has control, and nothing was done: run the command again once `svc node list` names one that has"
+            "no node has control, and nothing was done: run the command again once `svc node list` names one that has"
         ),
     }
 }

@@ -49,7 +49,7 @@ impl NodeOperation {
         };
         match self {
             Self::List {} => list_nodes(&serving.node().list().await?),
-            Self::Promote {} if serving.has_control() => promoted(true),
+            Self::Promote {} if serving.owns_control() => promoted(true),
             Self::Promote {} => {
                 serving.node().promote().await?;
                 serving.wait_for_control().await;

@@ -30,16 +30,19 @@ pub(super) async fn healthz() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
-    let gate = app.cluster.as_ref().map(|node| node.gate());
-    if gate.is_some_and(|gate| !gate.may_answer()) {
-        return stale_response();
+    let node = app.cluster.as_ref();
+    if node.is_some_and(|node| node.is_stopping()) {
+        return not_serving("leaving\n");
+    }
+    if node.is_some_and(|node| !node.gate().may_answer()) {
+        return not_serving("stale\n");
     }
     let database = app
         .control
         .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
         .await;
     if matches!(database, Err(control::Error::Stale)) {
-        return stale_response();
+        return not_serving("stale\n");
     }
     let text = match (database, app.sandbox.compilation()) {
         (Err(_), _) => "the control database does not answer\n".to_owned(),
@@ -55,10 +58,10 @@ pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
         .into_response()
 }
 
-/// Answer of a node that may lack what another one has answered.
-fn stale_response() -> Response {
+/// Answer of a node of several whose clients are served elsewhere: it leaves, or may lack what another one has answered.
+fn not_serving(state: &'static str) -> Response {
     let wait = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
-    (StatusCode::SERVICE_UNAVAILABLE, wait, "stale\n").into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, wait, state).into_response()
 }
 
 /// Meaning of a problem's `type`

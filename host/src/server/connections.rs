@@ -64,21 +64,27 @@ struct HttpConnectionBuilders {
     http2: Builder<TokioExecutor>,
 }
 
+/// Makes the builder of connections whose clients choose the version.
+pub(super) fn connection_builder() -> Builder<TokioExecutor> {
+    let mut either = Builder::new(TokioExecutor::new());
+    either
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES as usize);
+    either
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Some(HEAD_TIMEOUT))
+        .max_header_list_size(MAX_HEAD_BYTES)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .max_concurrent_streams(100);
+    either
+}
+
 impl HttpConnectionBuilders {
     fn new() -> Self {
-        let mut either = Builder::new(TokioExecutor::new());
-        either
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .max_buf_size(MAX_HEAD_BYTES as usize);
-        either
-            .http2()
-            .timer(TokioTimer::new())
-            .keep_alive_interval(Some(HEAD_TIMEOUT))
-            .max_header_list_size(MAX_HEAD_BYTES)
-            .max_send_buf_size(SEND_BUFFER_BYTES)
-            .max_concurrent_streams(100);
+        let either = connection_builder();
         Self {
             http1: either.clone().http1_only(),
             http2: either.clone().http2_only(),

@@ -21,7 +21,8 @@ use super::access_log::AccessLogLine;
 use super::canonical_path::{canonicalize, with_path};
 use super::guard::{AnswerGuard, run_guarded};
 use super::linger;
-use super::proxy::{self, Destination, PassedRequest, RequestProxy};
+use super::proxied_messages::client_target;
+use super::proxy::{Destination, ProxiedRequest, RequestProxy};
 use crate::app::{App, SharedApp};
 use crate::backends::calls::routes::CallContext;
 use crate::http::NOSNIFF;
@@ -50,7 +51,7 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
 /// Route of requests that another node answers, in metrics and in the access log.
-const PASSED_ROUTE: &str = "proxied";
+const PROXIED_ROUTE: &str = "proxied";
 /// Path of the tools, whose messages may be about a backend of another node.
 const TOOLS_PATH: &str = "/mcp";
 
@@ -123,9 +124,9 @@ pub(super) async fn handle_request(
             // A route that requires a credential changes the flow to the owner's.
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
-        Ok(AdmittedRequest::Passed(to, client)) => {
+        Ok(AdmittedRequest::Proxied(to, client)) => {
             let answer = Box::pin(to.send(request).instrument(span));
-            (RequestKind::Passed, run_for(client, guard, answer).await)
+            (RequestKind::Proxied, run_for(client, guard, answer).await)
         }
         Err(problem) => (RequestKind::Routed, problem.into_response()),
     };
@@ -142,7 +143,7 @@ pub(super) async fn handle_forwarded(
     mut request: Request<hyper::body::Incoming>,
 ) -> Response {
     let forwarded = ForwardedRequest::take(request.headers_mut());
-    let target = proxy::client_target(request.uri());
+    let target = client_target(request.uri());
     let (Some(forwarded), Some(target)) = (forwarded, target) else {
         return Problem::internal(&"a node has not said whose request it passes on")
             .into_response();
@@ -211,8 +212,8 @@ async fn place_request(
         Destination::Refused(problem) => Err(problem),
         Destination::Node(database, run) => {
             let forwarded = forwarded_request((source, request_id), client, request)?;
-            let passed = PassedRequest::new(proxy, (database, run), forwarded);
-            Ok(AdmittedRequest::Passed(Box::new(passed), client))
+            let proxied = ProxiedRequest::new(proxy, (database, run), forwarded);
+            Ok(AdmittedRequest::Proxied(Box::new(proxied), client))
         }
     }
 }
@@ -250,7 +251,7 @@ fn guard_request<'a>(
     admitted: &mut Result<AdmittedRequest, Problem>,
 ) -> Option<AnswerGuard<'a>> {
     let node = app.cluster.as_deref()?;
-    if matches!(admitted, Ok(AdmittedRequest::Passed(..))) {
+    if matches!(admitted, Ok(AdmittedRequest::Proxied(..))) {
         // The node that answers it has its own.
         return None;
     }
@@ -283,7 +284,7 @@ enum RequestKind {
     Call,
     Routed,
     /// Answered by another node, which knows the route.
-    Passed,
+    Proxied,
 }
 
 impl RequestKind {
@@ -293,7 +294,7 @@ impl RequestKind {
             Self::View => Some(telemetry::PAGE_ROUTE),
             Self::Call => Some(telemetry::CALL_ROUTE),
             Self::Routed => None,
-            Self::Passed => Some(PASSED_ROUTE),
+            Self::Proxied => Some(PROXIED_ROUTE),
         }
     }
 }
@@ -430,7 +431,7 @@ enum AdmittedRequest {
     /// Any other request, for the router of the host.
     Route(HostKind, ClientIp),
     /// A request that another node answers.
-    Passed(Box<PassedRequest>, ClientIp),
+    Proxied(Box<ProxiedRequest>, ClientIp),
 }
 
 /// Headers that a request may have only once.

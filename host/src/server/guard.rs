@@ -15,7 +15,6 @@ use crate::http::problem::{Problem, ProblemCode};
 
 /// Header that has an edge keep a page for long.
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
-
 /// End of the paths of calls.
 const CALL_PATH: &str = "/api/op";
 
@@ -136,8 +135,8 @@ fn shorten_wait(mut response: Response, has_room: bool) -> Response {
     response
 }
 
-/// Returns the answer to a view that is shown without the ledger or control's owner, if it is a page that everybody may read or leads to one: another node
-/// may have changed the password of a locked page, or deleted it. An edge must not keep it beyond the end of this node.
+/// Returns the answer to a view that is shown without the ledger or control's owner, if it is a page that everybody may read or leads to
+/// one: another node may have changed the password of a locked page, or deleted it. An edge must not keep it beyond the end of this node.
 fn stale_page(mut response: Response) -> Option<Response> {
     let cache = response.headers().get(header::CACHE_CONTROL);
     let is_open = cache.is_some_and(|cache| cache.as_bytes().starts_with(b"public"));
@@ -201,7 +200,7 @@ fn refusal() -> Problem {
         ProblemCode::CapacityReached,
         "This server does not reach what it shares with others, and nothing was done. Try again after Retry-After.",
     )
-    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    .retry_soon()
 }
 
 /// Refusal of a write while too much waits for the ledger: nothing was done.
@@ -210,7 +209,7 @@ fn busy() -> Problem {
         ProblemCode::DatabaseBusy,
         "Too many writes wait for what this server shares with others, and nothing was done. Try again after Retry-After.",
     )
-    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    .retry_soon()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod handshakes;
 mod linger;
 mod other_nodes;
 pub mod placement;
+mod proxied_messages;
 mod proxy;
 #[cfg(test)]
 mod proxy_tests;
@@ -310,6 +311,9 @@ impl Server {
     /// # Errors
     /// When the last views could not be written.
     pub async fn stop(self) -> anyhow::Result<()> {
+        if let Some(node) = &self.app.cluster {
+            node.note_stop();
+        }
         // No receiver is left.
         let _ = self.stop.send(true);
         for task in self.serving.into_iter().chain(self.background) {

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::Request;
 use svc_ledger::{DatabaseName, PostgresLedger, RunId};
 
-use super::proxy::SERVICE;
+use super::proxied_messages::SERVICE;
 use crate::cluster::{
     DatabaseLocation, KnownPlaces, PeerBody, PeerError, PeerHandlerFn, Run, ServingClusterNode,
 };

@@ -4,21 +4,16 @@
 //! changes nothing. Rate limits and the sizes of bodies are those of the node that answers, for the client that the first node names;
 //! the first node counts its connections and the bytes that it holds.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::request::Parts;
-use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::BodyExt as _;
-use hyper::body::{Frame, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use svc_ledger::{DatabaseName, RunId};
 use tokio::sync::watch;
@@ -29,6 +24,7 @@ use super::admission::{ConnectionCounts, ConnectionPermit};
 use super::front::{Front, handle_forwarded};
 use super::other_nodes::{ClusterNodes, OtherNodes};
 use super::placement::{BackendPath, RequestPlace, is_repeatable, placement};
+use super::proxied_messages::{ClientBody, CountedBody, ForwardedHead, remove_hop_by_hop};
 use super::tunnel::{self, Tunnels};
 use crate::app::App;
 use crate::backends::Backends;
@@ -43,8 +39,6 @@ use crate::router;
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
 
-/// Service of other nodes that answers such requests: the first segment of their paths, before that of the client.
-pub(super) const SERVICE: &str = "proxied";
 /// Most times that a request is passed on: by the node that a client has asked, and by one whose database has just moved.
 const MAX_HOPS: u8 = 2;
 /// Longest time in which the database of a request is named and looked for.
@@ -53,21 +47,9 @@ const LOCATE_TIMEOUT: Duration = Duration::from_secs(2);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most requests and sockets that this node passes on at once: each has a connection between nodes, which are fewer than the streams that
 /// clients of HTTP/2 may open. What the nodes themselves ask each other has the rest of these connections.
-const MAX_PASSED: u64 = 28_672;
+const MAX_PROXIED: u64 = 28_672;
 /// Pause between two looks at a request that waits for its answer.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Headers that are about one connection, and are not passed on (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
-
 /// Headers of a rate limit, which this node adds itself where a route has counted the request before it is passed on.
 const RATE_LIMITS: [HeaderName; 2] = [
     HeaderName::from_static("ratelimit"),
@@ -99,7 +81,7 @@ pub(super) enum Destination {
 
 /// Request that is for another node, without its head and body.
 #[derive(Debug)]
-pub(super) struct PassedRequest {
+pub(super) struct ProxiedRequest {
     proxy: Arc<RequestProxy>,
     database: DatabaseName,
     run: RunId,
@@ -123,7 +105,7 @@ impl RequestProxy {
             .connections_per_client
             .saturating_add(limits.sockets_per_ip);
         let many = &config.trusted_proxies;
-        let passing = ConnectionCounts::with_limits(MAX_PASSED, per_client, many);
+        let passing = ConnectionCounts::with_limits(MAX_PROXIED, per_client, many);
         Self::over(Arc::new(ClusterNodes::new(node)), ANSWER_TIMEOUT, passing)
     }
 
@@ -223,6 +205,7 @@ impl RequestProxy {
         source: &RequestSource,
     ) -> Destination {
         let hops = source.forwarded().map_or(0, |forwarded| forwarded.hops);
+        // Most places are known, and need neither a box nor a timer.
         let located = match self.nodes.known_location(database) {
             Some(known) => known,
             None => {
@@ -258,8 +241,8 @@ impl RequestProxy {
                     Destination::Here => Err(Box::new(request)),
                     Destination::Refused(problem) => Ok(problem.into_response()),
                     Destination::Node(database, run) => {
-                        let passed = PassedRequest::new(&proxy, (database, run), client);
-                        let mut response = passed.send(request).await;
+                        let proxied = ProxiedRequest::new(&proxy, (database, run), client);
+                        let mut response = proxied.send(request).await;
                         for header in &RATE_LIMITS {
                             response.headers_mut().remove(header);
                         }
@@ -271,7 +254,11 @@ impl RequestProxy {
     }
 
     /// Passes a request on, and returns its answer.
-    async fn pass_on(&self, to: &PassedRequest, mut request: Request) -> Result<Response, Problem> {
+    async fn pass_on(
+        &self,
+        to: &ProxiedRequest,
+        mut request: Request,
+    ) -> Result<Response, Problem> {
         let permit = self.passing.admit(to.forwarded.client.0);
         let permit = permit.ok_or_else(too_many)?;
         let client = tunnel::take_upgrade(&mut request);
@@ -297,7 +284,7 @@ impl RequestProxy {
     /// Sends a request, and once more where it may be. Returns the answer with the run that has given it.
     async fn attempt(
         &self,
-        to: &PassedRequest,
+        to: &ProxiedRequest,
         (head, body): (&ForwardedHead, PeerBody),
         (is_empty, is_repeatable): (bool, bool),
     ) -> Result<(RunId, Response), Unanswered> {
@@ -347,16 +334,11 @@ impl RequestProxy {
             return response;
         }
         response.extensions_mut().insert(AnsweringRun(run));
-        response.map(|body| {
-            Body::new(CountedBody {
-                body,
-                _permit: permit,
-            })
-        })
+        response.map(|body| Body::new(CountedBody::new(body, permit)))
     }
 }
 
-impl PassedRequest {
+impl ProxiedRequest {
     /// Makes a request for the node that has a database; `client` is whose it is.
     pub(super) fn new(
         proxy: &Arc<RequestProxy>,
@@ -421,20 +403,13 @@ async fn find_backend(backends: &Backends, project: &str) -> Option<BackendId> {
     Some(found.ok()??.id)
 }
 
-/// Returns the target of a request as the client has sent it, from what another node has sent.
-pub(super) fn client_target(uri: &Uri) -> Option<Uri> {
-    let target = uri.path_and_query()?.as_str();
-    let target = target.strip_prefix('/')?.strip_prefix(SERVICE)?;
-    PathAndQuery::try_from(target).ok().map(Uri::from)
-}
-
 /// Refusal of a request whose node cannot be asked: nothing was done.
 fn refusal() -> Problem {
     Problem::new(
         ProblemCode::CapacityReached,
         "The server that has this is being replaced, and nothing was done. Try again after Retry-After.",
     )
-    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    .retry_soon()
 }
 
 /// Refusal of a request whose client has too many under way that other nodes answer.
@@ -453,138 +428,5 @@ async fn wait_too_long(client_sends: &AtomicBool, longest: Duration) {
         if !client_sends.load(Ordering::Relaxed) {
             waited += LOOK_EVERY;
         }
-    }
-}
-
-/// Returns the headers that a `Connection` lists.
-fn listed_in_connection(headers: &HeaderMap) -> Vec<HeaderName> {
-    let lines = headers.get_all(header::CONNECTION).iter();
-    lines
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect()
-}
-
-/// Removes headers that are about one connection. `Upgrade` stays, because routes look at it, and answers name it.
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let mut listed = listed_in_connection(headers);
-    listed.retain(|name| *name != header::UPGRADE);
-    for name in listed.iter().chain(&HOP_BY_HOP) {
-        headers.remove(name);
-    }
-}
-
-/// Head of a request on its way to another node.
-#[derive(Debug)]
-struct ForwardedHead {
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-}
-
-impl ForwardedHead {
-    /// Makes the head for another node from the client's.
-    fn new(parts: Parts, forwarded: &ForwardedRequest) -> Result<Self, Problem> {
-        let (method, mut headers) = (parts.method, parts.headers);
-        let listed = listed_in_connection(&headers);
-        let is_upgrade = parts.version == Version::HTTP_11 && listed.contains(&header::UPGRADE);
-        remove_hop_by_hop(&mut headers);
-        // The body is sent at once, and the host is in the header of the request.
-        headers.remove(header::EXPECT);
-        headers.remove(header::HOST);
-        if is_upgrade {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-        }
-        if !forwarded.write(&mut headers) {
-            return Err(Problem::internal(&"a request that cannot be passed on"));
-        }
-        let target = parts.uri.path_and_query();
-        let target = target.map_or("/", PathAndQuery::as_str);
-        let uri = format!("/{SERVICE}{target}").parse();
-        let uri = uri.map_err(|_| Problem::not_found())?;
-        Ok(Self {
-            method,
-            uri,
-            headers,
-        })
-    }
-
-    /// Makes the request.
-    fn request(&self, body: PeerBody) -> http::Request<PeerBody> {
-        let mut request = http::Request::new(body);
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
-        *request.headers_mut() = self.headers.clone();
-        request
-    }
-}
-
-/// Body of a client's request, which tells whether the client is waited for.
-struct ClientBody {
-    body: Body,
-    client_sends: Arc<AtomicBool>,
-}
-
-impl ClientBody {
-    fn new(body: Body) -> (Self, Arc<AtomicBool>) {
-        let client_sends = Arc::<AtomicBool>::default();
-        let sends = Arc::clone(&client_sends);
-        (Self { body, client_sends }, sends)
-    }
-}
-
-impl HttpBody for ClientBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        self.client_sends
-            .store(polled.is_pending(), Ordering::Relaxed);
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl Drop for ClientBody {
-    fn drop(&mut self) {
-        self.client_sends.store(false, Ordering::Relaxed);
-    }
-}
-
-/// Body of another node's answer, which counts for the client until it is sent or given up.
-struct CountedBody {
-    body: Body,
-    _permit: ConnectionPermit,
-}
-
-impl HttpBody for CountedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

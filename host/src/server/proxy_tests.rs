@@ -26,7 +26,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use super::access_log::AnsweringRun;
 use super::admission::ConnectionCounts;
 use super::other_nodes::OtherNodes;
-use super::proxy::{Destination, PassedRequest, RequestProxy};
+use super::proxy::{Destination, ProxiedRequest, RequestProxy};
 use crate::cluster::{DatabaseLocation, PeerBody, PeerError, PeerHandlerFn};
 use crate::http::client_ip::ClientIp;
 use crate::http::forwarded::{ForwardedRequest, RequestSource};
@@ -159,13 +159,13 @@ fn proxy_over(nodes: &Arc<FakeNodes>, per_client: u64) -> RequestProxy {
     RequestProxy::over(Arc::clone(nodes) as _, ANSWER_TIMEOUT, passing)
 }
 
-fn passed(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, PassedRequest) {
+fn passed(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, ProxiedRequest) {
     let (nodes, proxy) = proxy(answers);
     (nodes, passed_by(&proxy))
 }
 
-fn passed_by(proxy: &Arc<RequestProxy>) -> PassedRequest {
-    PassedRequest::new(proxy, (DatabaseName::Control, run(1)), client(0))
+fn passed_by(proxy: &Arc<RequestProxy>) -> ProxiedRequest {
+    ProxiedRequest::new(proxy, (DatabaseName::Control, run(1)), client(0))
 }
 
 fn request(method: Method, path: &str, body: &'static str) -> Request {

@@ -11,7 +11,7 @@ use axum::body::Body;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use prometheus_client::registry::Registry;
@@ -23,7 +23,7 @@ use tokio::time::sleep;
 
 use super::StartResources;
 use super::admission::ConnectionCounts;
-use super::connections::{self, HEAD_TIMEOUT, MAX_HEAD_BYTES, METRICS_TYPE, STALL_TIMEOUT};
+use super::connections::{self, METRICS_TYPE, STALL_TIMEOUT};
 use super::front;
 use super::handshakes::HandshakeCounts;
 use crate::app;
@@ -158,22 +158,11 @@ async fn serve(
     (tls, metrics): (Option<Arc<Tls>>, Option<StandbyMetrics>),
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD_BYTES as usize);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Some(HEAD_TIMEOUT))
-        .max_header_list_size(MAX_HEAD_BYTES);
     let handshakes = tls.map(|tls| HandshakeCounts::new(tls, &config.trusted_proxies));
     let counts = ConnectionCounts::new(&config.limits, &config.trusted_proxies);
     let admission = Arc::new(counts);
     let service = Arc::new(StandbyService {
-        builder,
+        builder: connections::connection_builder(),
         base_url: config.base_url,
         request_ids: RequestIdGenerator::new(std::process::id()),
         metrics,

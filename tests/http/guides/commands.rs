@@ -12,7 +12,7 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const UNTESTED_COMMANDS: [(&str, &str); 21] = [
+const UNTESTED_COMMANDS: [(&str, &str); 22] = [
     (
         "sudo apt install postgresql caddy curl\ncargo build --profile dist\nPATH=$PWD/target/dist:$PATH\n",
         "changes the machine, and builds for minutes; a debug build is what is tested",
@@ -28,6 +28,10 @@ const UNTESTED_COMMANDS: [(&str, &str); 21] = [
     (
         "sudo rm -r /var/lib/svc\nsudo systemctl start svc\n",
         "changes the machine; `tests/cluster` starts nodes with empty disks",
+    ),
+    (
+        "sudo -u svc svc node list --data /var/lib/svc\n",
+        "needs the package's user, and a running node; `tests/cluster` lists nodes",
     ),
     (
         "svc healthcheck --data /var/lib/svc\nsvc node list --data /var/lib/svc\nsvc promote --data /var/lib/svc\n",

@@ -203,7 +203,7 @@ impl InFlightGuard {
                 ProblemCode::IdempotencyConflict,
                 "The first request with this Idempotency-Key is still running. Repeat it in a second.",
             )
-            .header(header::RETRY_AFTER, HeaderValue::from_static("1")));
+            .retry_soon());
         }
         Ok(Self {
             key,
@@ -291,7 +291,7 @@ impl From<&control::Error> for Problem {
                 ProblemCode::CapacityReached,
                 "This server does not have the newest data of its installation just now, and nothing was done. Try again after Retry-After.",
             )
-            .header(header::RETRY_AFTER, HeaderValue::from_static("1")),
+            .retry_soon(),
             other => Self::internal(other),
         }
     }

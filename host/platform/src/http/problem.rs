@@ -169,6 +169,12 @@ impl Problem {
         self
     }
 
+    /// Has the client come back within a second: what is in the way passes soon, as the takeover of another node.
+    #[must_use]
+    pub fn retry_soon(self) -> Self {
+        self.header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+
     /// Returns the problem document (RFC 9457).
     pub fn document(&self, base_url: &str, request_id: &str) -> Value {
         let mut document = Map::new();
@@ -234,11 +240,10 @@ mod tests {
 
     #[test]
     fn what_waits_says_for_how_long() {
-        let soon = HeaderValue::from_static("1");
         let full = || Problem::new(ProblemCode::CapacityReached, "full");
         for (problem, wait) in [
             (full(), Some("60")),
-            (full().header(header::RETRY_AFTER, soon), Some("1")),
+            (full().retry_soon(), Some("1")),
             (Problem::interrupted(), Some("1")),
             (Problem::not_found(), None),
         ] {

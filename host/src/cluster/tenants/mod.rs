@@ -1,5 +1,6 @@
 //! Tenants' databases: each is claimed at its first use by the node that needs it, and loaded from the bucket and the ledger.
 
+pub(super) mod handovers;
 mod moves;
 
 use std::collections::HashMap;
@@ -16,7 +17,6 @@ use super::bases::{BaseError, Bases, LoadTarget};
 use super::bucket::Bucket;
 use super::histories::{self, HistoryKeeper};
 use super::known_places::KnownPlaces;
-use super::places::DatabaseUsers;
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use svc_base::clock::Timestamp;
@@ -31,7 +31,6 @@ use svc_ledger::{Base, ClaimOutcome, DatabaseName, Ledger};
 const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
 /// Longest time that a caller waits for a load, which goes on without it.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(9);
-
 /// Time for which a database that was given up for another node is not claimed here again by its calls: those that have waited for that
 /// would be quicker than the other node, each time.
 const HANDED_OVER_FOR: Duration = Duration::from_secs(2);
@@ -58,6 +57,15 @@ impl<L> std::fmt::Debug for Tenants<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tenants").finish_non_exhaustive()
     }
+}
+
+/// Users of databases besides their calls: sockets.
+pub trait DatabaseUsers: Send + Sync {
+    /// Whether a database is used, so that its place is not to be given back.
+    fn is_used(&self, id: &BackendId) -> bool;
+
+    /// Has the users of a database go to another node, and closes the database once its calls have ended. Does not block.
+    fn send_away(&self, id: &BackendId);
 }
 
 /// A tenant's database.
@@ -288,7 +296,7 @@ impl<L: Ledger> Tenants<L> {
                 if is_tried && wish == ClaimWish::Free {
                     return Err(LoadFailure::Shared);
                 }
-                let brought = me.bring(id, &tenant, history_bytes, wish).await;
+                let brought = me.claim_and_load(id, &tenant, history_bytes, wish).await;
                 brought.inspect_err(|_| {
                     tenant.failures.fetch_add(1, Ordering::SeqCst);
                 })
@@ -298,16 +306,7 @@ impl<L: Ledger> Tenants<L> {
             };
             match loaded {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(LoadFailure::Missing)) => Err(StatementRunError::Closed),
-                // Whoever asks again is sent there.
-                Ok(Err(LoadFailure::Shared | LoadFailure::Elsewhere)) => {
-                    Err(StatementRunError::Busy)
-                }
-                Ok(Err(LoadFailure::Unavailable(error))) => {
-                    let error = format!("{error:#}");
-                    tracing::error!(error, backend = %id, "a database could not be loaded");
-                    Err(StatementRunError::Busy)
-                }
+                Ok(Err(failure)) => Err(failure.shown(id)),
                 // The panic is in the log.
                 Err(_) => Err(StatementRunError::Busy),
             }
@@ -315,7 +314,7 @@ impl<L: Ledger> Tenants<L> {
     }
 
     /// Claims a database and makes its file, unless the one that is here from an earlier claim is current.
-    async fn bring(
+    async fn claim_and_load(
         self: &Arc<Self>,
         id: BackendId,
         tenant: &Tenant,
@@ -543,6 +542,22 @@ enum LoadFailure {
     Elsewhere,
     /// The ledger, the bucket or the disk failed.
     Unavailable(anyhow::Error),
+}
+
+impl LoadFailure {
+    /// Returns the error that a caller gets; logs what is ours.
+    fn shown(self, id: BackendId) -> StatementRunError {
+        match self {
+            Self::Missing => StatementRunError::Closed,
+            // Whoever asks again is sent there.
+            Self::Shared | Self::Elsewhere => StatementRunError::Busy,
+            Self::Unavailable(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, backend = %id, "a database could not be loaded");
+                StatementRunError::Busy
+            }
+        }
+    }
 }
 
 impl From<anyhow::Error> for LoadFailure {

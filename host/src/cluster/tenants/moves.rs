@@ -7,8 +7,10 @@ use anyhow::{Context as _, bail};
 use futures_util::{StreamExt as _, stream};
 
 use super::super::bases::{BaseError, LiveDatabases};
-use super::super::places::{self, DatabaseUsers};
-use super::{ClaimWish, LoadFailure, RELEASES_AT_ONCE, Tenant, TenantPlace, TenantState, Tenants};
+use super::{
+    ClaimWish, DatabaseUsers, LoadFailure, RELEASES_AT_ONCE, Tenant, TenantPlace, TenantState,
+    Tenants, handovers,
+};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 use svc_database::DatabasePlace;
@@ -77,7 +79,7 @@ impl<L: Ledger> Tenants<L> {
                     return Ok(place);
                 }
                 ClaimOutcome::Held(_) if wish == ClaimWish::Free => break,
-                ClaimOutcome::Held(place) => places::ask_for(&self.run, place.run, id).await?,
+                ClaimOutcome::Held(place) => handovers::ask_for(&self.run, place.run, id).await?,
             }
         }
         Err(LoadFailure::Elsewhere)

@@ -207,7 +207,7 @@ fn closed_early() -> Problem {
         ProblemCode::CapacityReached,
         "Another server may answer now. Try again after Retry-After.",
     )
-    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    .retry_soon()
 }
 
 fn subscribe_request(

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
-use std::process;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,22 +12,16 @@ use anyhow::{Context as _, anyhow};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use super::bases::{Bases, LiveDatabases, write_base};
 use super::feed::ControlFeed;
 use super::run::Run;
-use super::serving_node::ServingNode;
 use super::shipped::ShippedDatabase;
 use super::tenants::Tenants;
 use svc_base::positions::CommitPosition;
 use svc_database::{BaseSnapshot, DatabasesDirectory, LogShipper};
 use svc_ledger::{AppendEvent, ClaimOutcome, DatabaseEntry, DatabaseName, Ledger};
 
-/// Longest time that a process which ends waits for the ledger to acknowledge its commits.
-const CLOSE_WAIT: Duration = Duration::from_secs(10);
-/// Longest time that it copies histories then: nobody answers meanwhile.
-const COPY_WAIT: Duration = Duration::from_secs(2);
 /// Pause between two measurements of the node's figures.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
 /// Time that a snapshot waits for the next commit of its database.
@@ -115,48 +108,6 @@ pub(super) fn start_tasks<L: Ledger>(
             tokio::time::sleep(MEASURE_EVERY).await;
         }
     });
-}
-
-impl<L: Ledger> ServingNode<L> {
-    /// Leaves the ledger, once the databases are closed and everything is answered: another node takes over at once. A ledger that does
-    /// not answer is not waited for; then the process ends here.
-    ///
-    /// # Errors
-    /// A panic of the closing.
-    pub async fn leave_after(&self, closing: JoinHandle<()>) -> anyhow::Result<()> {
-        let Ok(closed) = tokio::time::timeout(CLOSE_WAIT, closing).await else {
-            tracing::error!("some writes are not acknowledged by the ledger: they may be done");
-            process::exit(1);
-        };
-        let copying = self.databases().tenants.keep_histories();
-        if tokio::time::timeout(COPY_WAIT, copying).await.is_err() {
-            tracing::warn!(
-                "some histories are not copied to the bucket: the next node makes them of the ledger"
-            );
-        }
-        self.run().leave().await;
-        Ok(closed?)
-    }
-
-    /// Gives back the places of databases that nobody uses now.
-    #[cfg(test)]
-    pub(super) async fn release_unused(&self) {
-        let databases = &**self.databases();
-        databases.tenants.release_unused(databases).await;
-    }
-
-    /// Begins to read a database, as for a base.
-    #[cfg(test)]
-    pub(super) async fn snapshot(&self, name: DatabaseName) -> io::Result<Option<BaseSnapshot>> {
-        self.databases().snapshot(name).await
-    }
-
-    /// Copies the chains of a database that have ended.
-    #[cfg(test)]
-    pub(super) async fn keep_history(&self, id: svc_base::ids::BackendId) -> anyhow::Result<()> {
-        let databases = &**self.databases();
-        databases.tenants.histories().keep(id, databases).await
-    }
 }
 
 /// Sends commits to the ledger until the process ends.

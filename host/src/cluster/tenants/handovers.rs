@@ -1,9 +1,10 @@
-//! Places on the move: a node that needs a database which another one has asks for it, and the other one gives it up.
+//! Hand-overs of tenants' databases: a node that needs one which another node has asks for it, and the other one gives it up.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -12,11 +13,11 @@ use svc_base::ids::BackendId;
 use svc_ledger::{Ledger, RunId};
 use tokio::time::timeout;
 
-use super::bases::LiveDatabases;
-use super::owner::OwnedDatabases;
-use super::peers::{self, PeerBody};
-use super::run::Run;
-use super::tenants::Tenants;
+use super::super::bases::LiveDatabases;
+use super::super::owned_databases::OwnedDatabases;
+use super::super::peers::{self, PeerBody};
+use super::super::run::Run;
+use super::Tenants;
 
 /// Service of every node that serves.
 const SERVICE: &str = "places";
@@ -25,17 +26,8 @@ const MAX_NAME_BYTES: usize = 64;
 /// Longest time that another node is waited for, which closes the database meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Users of databases besides their calls: sockets.
-pub trait DatabaseUsers: Send + Sync {
-    /// Whether a database is used, so that its place is not to be given back.
-    fn is_used(&self, id: &BackendId) -> bool;
-
-    /// Has the users of a database go to another node, and closes the database once its calls have ended. Does not block.
-    fn send_away(&self, id: &BackendId);
-}
-
 /// Begins to give databases up that other nodes ask for.
-pub(super) fn serve<L: Ledger>(run: &Arc<Run<L>>, databases: &Arc<OwnedDatabases<L>>) {
+pub(in crate::cluster) fn serve<L: Ledger>(run: &Arc<Run<L>>, databases: &Arc<OwnedDatabases<L>>) {
     let databases = Arc::clone(databases);
     let handler =
         move |_: RunId, request: Request<Incoming>| -> BoxFuture<'static, Response<PeerBody>> {
@@ -50,16 +42,15 @@ async fn answer<L: Ledger>(
     request: Request<Incoming>,
 ) -> Response<PeerBody> {
     let Some(id) = read_name(request).await else {
-        return response(StatusCode::BAD_REQUEST, String::new());
+        return response(StatusCode::BAD_REQUEST);
     };
     // It goes on if the other node hangs up.
     let giving = async move { give_up(&*databases, databases.tenants(), id).await };
     let giving = tokio::spawn(giving);
     match giving.await {
-        Ok(Ok(())) => response(StatusCode::OK, String::new()),
-        Ok(Err(error)) => response(StatusCode::CONFLICT, format!("{error:#}")),
-        // The panic is in the log.
-        Err(_) => response(StatusCode::CONFLICT, "it failed".to_owned()),
+        Ok(Ok(())) => response(StatusCode::OK),
+        // The log says why, also of a panic.
+        Ok(Err(_)) | Err(_) => response(StatusCode::CONFLICT),
     }
 }
 
@@ -80,14 +71,14 @@ async fn read_name(request: Request<Incoming>) -> Option<BackendId> {
     std::str::from_utf8(&body).ok()?.parse().ok()
 }
 
-fn response(status: StatusCode, text: String) -> Response<PeerBody> {
-    let mut response = Response::new(peers::full_body(text));
+fn response(status: StatusCode) -> Response<PeerBody> {
+    let mut response = Response::new(peers::full_body(Bytes::new()));
     *response.status_mut() = status;
     response
 }
 
 /// Asks the run that has a database to give its place back. It may be claimed when this returns, by anybody.
-pub(super) async fn ask_for<L: Ledger>(
+pub(in crate::cluster) async fn ask_for<L: Ledger>(
     run: &Run<L>,
     holder: RunId,
     id: BackendId,

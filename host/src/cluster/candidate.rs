@@ -1,4 +1,5 @@
-//! A standby: it waits until control belongs to nobody that lives, or until an operator says so, and takes it.
+//! A candidate for control: a node that waits until control belongs to nobody that lives, or until an operator says so, and takes it. It
+//! serves as a follower meanwhile, or stands by.
 
 use std::fmt;
 use std::mem;
@@ -9,8 +10,8 @@ use tokio::sync::{mpsc, watch};
 use super::run::{Run, SeenNode};
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, NodeState, Place, RunId};
 
-/// A standby that waits.
-pub struct Standby<L> {
+/// Run that waits for control.
+pub struct ControlCandidate<L> {
     run: Arc<Run<L>>,
     /// Whether it leaves control to any other run that serves.
     is_patient: bool,
@@ -20,9 +21,9 @@ pub struct Standby<L> {
     is_outdated: bool,
 }
 
-impl<L> fmt::Debug for Standby<L> {
+impl<L> fmt::Debug for ControlCandidate<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Standby")
+        f.debug_struct("ControlCandidate")
             .field("run", &self.run)
             .field("holder", &self.holder)
             .finish_non_exhaustive()
@@ -38,8 +39,8 @@ pub struct ControlClaim {
     pub took_over: bool,
 }
 
-impl<L: Ledger> Standby<L> {
-    /// Looks whether control is to be had at once. If so, the claim is returned; else the standby that waits.
+impl<L: Ledger> ControlCandidate<L> {
+    /// Looks whether control is to be had at once. If so, the claim is returned; else the candidate that waits.
     ///
     /// # Errors
     /// When the ledger does not answer, or this run was buried already.
@@ -47,23 +48,23 @@ impl<L: Ledger> Standby<L> {
         run: Arc<Run<L>>,
         is_patient: bool,
     ) -> Result<Result<ControlClaim, Self>, LedgerError> {
-        let mut standby = Self {
+        let mut candidate = Self {
             run,
             is_patient,
             holder: None,
             is_outdated: false,
         };
         if is_patient {
-            standby.holder = find_holder(&standby.run).await?;
+            candidate.holder = find_holder(&candidate.run).await?;
         }
-        let nodes = standby.run.nodes().borrow().clone();
-        if standby.may_claim(&nodes)
-            && let Some(place) = standby.claim().await?
+        let nodes = candidate.run.nodes().borrow().clone();
+        if candidate.may_claim(&nodes)
+            && let Some(place) = candidate.claim().await?
         {
             let took_over = false;
             return Ok(Ok(ControlClaim { place, took_over }));
         }
-        Ok(Err(standby))
+        Ok(Err(candidate))
     }
 
     /// Waits until control belongs to this run. An operator's request to take it at once is a message.
@@ -217,7 +218,7 @@ fn newer_owner<L: Ledger>(run: &Run<L>, owner: RunId) -> Option<NewerOwner> {
 }
 
 /// Returns the run that has the place of control, whether it lives or not.
-async fn find_holder<L: Ledger>(run: &Run<L>) -> Result<Option<RunId>, LedgerError> {
+pub(super) async fn find_holder<L: Ledger>(run: &Run<L>) -> Result<Option<RunId>, LedgerError> {
     let places = run.ledger().places().await?;
     let control = places
         .iter()
@@ -272,32 +273,38 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn control_that_nobody_has_is_claimed_at_once_but_by_a_patient_node() {
+    async fn control_that_nobody_has_is_claimed_at_once_but_by_a_patient_candidate() {
         let ledger = Arc::new(MemoryLedger::default());
         other(&ledger).await;
         let run = joined(&ledger).await;
-        let waits = Standby::begin(Arc::clone(&run), true).await.unwrap();
+        let waits = ControlCandidate::begin(Arc::clone(&run), true)
+            .await
+            .unwrap();
         assert!(waits.is_err());
-        let claim = Standby::begin(Arc::clone(&run), false).await.unwrap();
+        let claim = ControlCandidate::begin(Arc::clone(&run), false)
+            .await
+            .unwrap();
         let claim = claim.unwrap();
         assert_eq!((claim.place.run, claim.took_over), (run.id(), false));
     }
 
     #[tokio::test]
-    async fn a_standby_goes_on_when_the_owner_is_dead() {
+    async fn a_candidate_takes_control_when_the_owner_is_dead() {
         let ledger = Arc::new(MemoryLedger::default());
         let owner = other(&ledger).await;
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
-        let standby = Standby::begin(Arc::clone(&run), true).await.unwrap();
+        let candidate = ControlCandidate::begin(Arc::clone(&run), true)
+            .await
+            .unwrap();
         let (_wishes, mut promoted) = mpsc::channel(1);
         ledger.bury(owner, owner, None).await.unwrap();
-        let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
+        let claim = candidate.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!((claim.place.run, claim.took_over), (run.id(), true));
     }
 
     #[tokio::test]
-    async fn a_patient_standby_leaves_control_to_who_serves_and_can_read_it() {
+    async fn a_patient_candidate_leaves_control_to_who_serves_and_can_read_it() {
         for (schema, serves, leaves_it) in [
             (SCHEMA_VERSION, true, true),
             (SCHEMA_VERSION, false, false),
@@ -311,33 +318,37 @@ mod tests {
                 ledger.note_serving(follower).await.unwrap();
             }
             let run = joined(&ledger).await;
-            let standby = Standby::begin(Arc::clone(&run), true).await.unwrap();
-            let mut standby = standby.unwrap_err();
+            let candidate = ControlCandidate::begin(Arc::clone(&run), true)
+                .await
+                .unwrap();
+            let mut candidate = candidate.unwrap_err();
             ledger.bury(owner, owner, None).await.unwrap();
             run.beat().await.unwrap();
             let mut nodes = run.nodes();
-            let tried = standby.try_once(&mut nodes, false).await.unwrap();
+            let tried = candidate.try_once(&mut nodes, false).await.unwrap();
             assert_eq!(tried.is_none(), leaves_it, "{schema} {serves}");
             // Nobody else is left then.
             ledger.bury(follower, follower, None).await.unwrap();
             run.beat().await.unwrap();
-            let tried = standby.try_once(&mut nodes, false).await.unwrap();
+            let tried = candidate.try_once(&mut nodes, false).await.unwrap();
             assert_eq!(tried.unwrap().run, run.id());
         }
     }
 
     #[tokio::test]
-    async fn an_operator_has_a_standby_bury_the_owner() {
+    async fn an_operator_has_a_candidate_bury_the_owner() {
         let ledger = Arc::new(MemoryLedger::default());
         let owner = other(&ledger).await;
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
-        let standby = Standby::begin(Arc::clone(&run), false).await.unwrap();
+        let candidate = ControlCandidate::begin(Arc::clone(&run), false)
+            .await
+            .unwrap();
         let (promotions, mut promoted) = mpsc::channel(1);
         promotions.send(()).await.unwrap();
         ledger.beat(owner).await.unwrap();
         let begun = run.clock().elapsed();
-        let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
+        let claim = candidate.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!(claim.place.run, run.id());
         // The owner may have answered until now.
         let waited = run.clock().elapsed().saturating_sub(begun);
@@ -351,18 +362,20 @@ mod tests {
         let owner = other_with_schema(&ledger, SCHEMA_VERSION + 1).await;
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
-        let standby = Standby::begin(Arc::clone(&run), false).await.unwrap();
-        let mut standby = standby.unwrap_err();
+        let candidate = ControlCandidate::begin(Arc::clone(&run), false)
+            .await
+            .unwrap();
+        let mut candidate = candidate.unwrap_err();
         assert!(find_newer_owner(&run).await.unwrap().is_some());
         let mut nodes = run.nodes();
-        let tried = standby.try_once(&mut nodes, true).await;
+        let tried = candidate.try_once(&mut nodes, true).await;
         assert_eq!(tried, Ok(None));
         assert!(ledger.beat(owner).await.is_ok());
         // Nor when it is dead: what it has left cannot be read.
         ledger.bury(owner, owner, None).await.unwrap();
         run.beat().await.unwrap();
         for is_promoted in [false, true] {
-            let tried = standby.try_once(&mut nodes, is_promoted).await;
+            let tried = candidate.try_once(&mut nodes, is_promoted).await;
             assert_eq!(tried, Ok(None));
         }
     }

@@ -1,0 +1,183 @@
+//! Messages between nodes: heads and bodies of requests that another node answers, and of its answers.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
+use hyper::body::{Frame, SizeHint};
+
+use super::admission::ConnectionPermit;
+use crate::cluster::PeerBody;
+use crate::http::forwarded::ForwardedRequest;
+use crate::http::problem::Problem;
+
+/// Service of other nodes that answers such requests: the first segment of their paths, before that of the client.
+pub(super) const SERVICE: &str = "proxied";
+/// Headers that are about one connection, and are not passed on (RFC 9110, section 7.6.1).
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Returns the target of a request as the client has sent it, from what another node has sent.
+pub(super) fn client_target(uri: &Uri) -> Option<Uri> {
+    let target = uri.path_and_query()?.as_str();
+    let target = target.strip_prefix('/')?.strip_prefix(SERVICE)?;
+    PathAndQuery::try_from(target).ok().map(Uri::from)
+}
+
+/// Returns the headers that a `Connection` lists.
+fn listed_in_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(header::CONNECTION).iter();
+    lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect()
+}
+
+/// Removes headers that are about one connection. `Upgrade` stays, because routes look at it, and answers name it.
+pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let mut listed = listed_in_connection(headers);
+    listed.retain(|name| *name != header::UPGRADE);
+    for name in listed.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Head of a request on its way to another node.
+#[derive(Debug)]
+pub(super) struct ForwardedHead {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl ForwardedHead {
+    /// Makes the head for another node from the client's.
+    pub(super) fn new(parts: Parts, forwarded: &ForwardedRequest) -> Result<Self, Problem> {
+        let (method, mut headers) = (parts.method, parts.headers);
+        let listed = listed_in_connection(&headers);
+        let is_upgrade = parts.version == Version::HTTP_11 && listed.contains(&header::UPGRADE);
+        remove_hop_by_hop(&mut headers);
+        // The body is sent at once, and the host is in the header of the request.
+        headers.remove(header::EXPECT);
+        headers.remove(header::HOST);
+        if is_upgrade {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        }
+        if !forwarded.write(&mut headers) {
+            return Err(Problem::internal(&"a request that cannot be passed on"));
+        }
+        let target = parts.uri.path_and_query();
+        let target = target.map_or("/", PathAndQuery::as_str);
+        let uri = format!("/{SERVICE}{target}").parse();
+        let uri = uri.map_err(|_| Problem::not_found())?;
+        Ok(Self {
+            method,
+            uri,
+            headers,
+        })
+    }
+
+    /// Makes the request.
+    pub(super) fn request(&self, body: PeerBody) -> http::Request<PeerBody> {
+        let mut request = http::Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+/// Body of a client's request, which tells whether the client is waited for.
+pub(super) struct ClientBody {
+    body: Body,
+    client_sends: Arc<AtomicBool>,
+}
+
+impl ClientBody {
+    /// Wraps a body. Returns it with what becomes true while the client is waited for.
+    pub(super) fn new(body: Body) -> (Self, Arc<AtomicBool>) {
+        let client_sends = Arc::<AtomicBool>::default();
+        let sends = Arc::clone(&client_sends);
+        (Self { body, client_sends }, sends)
+    }
+}
+
+impl HttpBody for ClientBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.client_sends
+            .store(polled.is_pending(), Ordering::Relaxed);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        self.client_sends.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Body of another node's answer, which counts for the client until it is sent or given up.
+pub(super) struct CountedBody {
+    body: Body,
+    _permit: ConnectionPermit,
+}
+
+impl CountedBody {
+    /// Wraps a body, which keeps the permit.
+    pub(super) fn new(body: Body, permit: ConnectionPermit) -> Self {
+        Self {
+            body,
+            _permit: permit,
+        }
+    }
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
