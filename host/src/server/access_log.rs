@@ -3,19 +3,17 @@
 //! It names routes and never addresses: a slug may be a secret, and a query may hold one.
 
 use std::net::IpAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use http::Method;
-use hyper::body::{Frame, SizeHint};
 
 use crate::app::App;
 use crate::http::client_ip::ClientIp;
+use crate::http::mapped_body::{MappedBody, PolledFrame};
 use crate::log::ACCESS_TARGET;
 use crate::telemetry::MatchedRoute;
 use svc_base::clock::Clock;
@@ -72,7 +70,17 @@ impl AccessLogLine {
         route.unwrap_or("none").clone_into(&mut line.route);
         line.run = response.extensions().get().map(|AnsweringRun(run)| *run);
         line.status = response.status().as_u16();
-        response.map(|inner| Body::new(ByteCountingBody { inner, line }))
+        response.map(|body| Body::new(MappedBody::new(body, move |polled| line.count(polled))))
+    }
+
+    /// Counts the bytes of a frame.
+    fn count(&mut self, polled: PolledFrame) -> PolledFrame {
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.bytes += data.len() as u64;
+        }
+        polled
     }
 }
 
@@ -91,38 +99,5 @@ impl Drop for AccessLogLine {
             request = self.request,
             "request"
         );
-    }
-}
-
-/// A body whose bytes are counted.
-#[derive(Debug)]
-struct ByteCountingBody {
-    inner: Body,
-    line: AccessLogLine,
-}
-
-impl HttpBody for ByteCountingBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            self.line.bytes += data.len() as u64;
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

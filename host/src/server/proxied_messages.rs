@@ -1,20 +1,18 @@
 //! Messages between nodes: heads and bodies of requests that another node answers, and of its answers.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
-use hyper::body::{Frame, SizeHint};
 
 use super::admission::ConnectionPermit;
 use crate::cluster::PeerBody;
 use crate::http::forwarded::ForwardedRequest;
+use crate::http::mapped_body::{MappedBody, PolledFrame};
 use crate::http::problem::Problem;
 
 /// Service of other nodes that answers such requests: the first segment of their paths, before that of the client.
@@ -102,82 +100,40 @@ impl ForwardedHead {
     }
 }
 
-/// Body of a client's request, which tells whether the client is waited for.
-pub(super) struct ClientBody {
-    body: Body,
-    client_sends: Arc<AtomicBool>,
-}
+/// Flag that is true while a client is waited for.
+struct ClientWait(Arc<AtomicBool>);
 
-impl ClientBody {
-    /// Wraps a body. Returns it with what becomes true while the client is waited for.
-    pub(super) fn new(body: Body) -> (Self, Arc<AtomicBool>) {
-        let client_sends = Arc::<AtomicBool>::default();
-        let sends = Arc::clone(&client_sends);
-        (Self { body, client_sends }, sends)
-    }
-}
-
-impl HttpBody for ClientBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        self.client_sends
-            .store(polled.is_pending(), Ordering::Relaxed);
+impl ClientWait {
+    fn see(&self, polled: PolledFrame) -> PolledFrame {
+        self.0.store(polled.is_pending(), Ordering::Relaxed);
         polled
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
-impl Drop for ClientBody {
+impl Drop for ClientWait {
     fn drop(&mut self) {
-        self.client_sends.store(false, Ordering::Relaxed);
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 
-/// Body of another node's answer, which counts for the client until it is sent or given up.
-pub(super) struct CountedBody {
+/// Wraps the body of a client's request. Returns it with what is true while the client is waited for.
+pub(super) fn watch_client(
     body: Body,
-    _permit: ConnectionPermit,
+) -> (
+    impl HttpBody<Data = Bytes, Error = axum::Error> + Send,
+    Arc<AtomicBool>,
+) {
+    let wait = ClientWait(Arc::default());
+    let client_sends = Arc::clone(&wait.0);
+    let body = MappedBody::new(body, move |polled| wait.see(polled));
+    (body, client_sends)
 }
 
-impl CountedBody {
-    /// Wraps a body, which keeps the permit.
-    pub(super) fn new(body: Body, permit: ConnectionPermit) -> Self {
-        Self {
-            body,
-            _permit: permit,
-        }
-    }
-}
-
-impl HttpBody for CountedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+/// Wraps the body of another node's answer, which counts for the client until it is sent or given up.
+pub(super) fn with_permit(body: Body, permit: ConnectionPermit) -> Body {
+    let keep = move |polled| {
+        let _kept = &permit;
+        polled
+    };
+    Body::new(MappedBody::new(body, keep))
 }

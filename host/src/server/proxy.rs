@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody as _};
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ use super::admission::{ConnectionCounts, ConnectionPermit};
 use super::front::{Front, handle_forwarded};
 use super::other_nodes::{ClusterNodes, OtherNodes};
 use super::placement::{BackendPath, RequestPlace, is_repeatable, placement};
-use super::proxied_messages::{ClientBody, CountedBody, ForwardedHead, remove_hop_by_hop};
+use super::proxied_messages::{ForwardedHead, remove_hop_by_hop, watch_client, with_permit};
 use super::tunnel::{self, Tunnels};
 use crate::app::App;
 use crate::backends::Backends;
@@ -266,7 +266,7 @@ impl RequestProxy {
         let is_repeatable = is_repeatable(&parts.method, parts.uri.path());
         let head = ForwardedHead::new(parts, &to.forwarded)?;
         let is_empty = body.is_end_stream();
-        let (body, waits) = ClientBody::new(body);
+        let (body, waits) = watch_client(body);
         let body = body.map_err(BoxError::from).boxed_unsync();
         let attempts = self.attempt(to, (&head, body), (is_empty, is_repeatable));
         let answered = tokio::select! {
@@ -334,7 +334,7 @@ impl RequestProxy {
             return response;
         }
         response.extensions_mut().insert(AnsweringRun(run));
-        response.map(|body| Body::new(CountedBody::new(body, permit)))
+        response.map(|body| with_permit(body, permit))
     }
 }
 

@@ -12,6 +12,7 @@ pub mod extract;
 pub mod forwarded;
 pub mod held_answers;
 pub mod hosts;
+pub mod mapped_body;
 pub mod negotiate;
 pub mod origin;
 pub mod problem;

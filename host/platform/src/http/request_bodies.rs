@@ -1,15 +1,14 @@
 //! Bound on the bytes of request bodies that are still arriving: each is in memory until its client has sent the rest, however slowly.
 
 use std::error::Error;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use axum::body::{Body, Bytes};
-use hyper::body::{Frame, SizeHint};
 
 use super::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use super::client_ip::ClientIp;
+use super::mapped_body::{MappedBody, PolledFrame};
 use crate::config::Limits;
 use svc_base::flow::CallerFlow;
 
@@ -29,13 +28,13 @@ impl RequestBodyBudget {
 
     /// Counts a client's body while the server waits for more of it. For want of room it ends with an error.
     pub fn count(&self, client: ClientIp, body: Body) -> Body {
-        Body::new(CountedBody {
-            body,
-            arrived: 0,
+        let mut arrived = ArrivedBytes {
+            count: 0,
             client,
             budget: Arc::clone(&self.0),
             permit: None,
-        })
+        };
+        Body::new(MappedBody::new(body, move |polled| arrived.see(polled)))
     }
 }
 
@@ -46,68 +45,50 @@ pub(super) fn is_out_of_room(error: &(dyn Error + 'static)) -> bool {
         .any(|error| error.is::<ByteBudgetFull>())
 }
 
-/// A body whose bytes are counted while more of it is waited for.
-struct CountedBody {
-    body: Body,
-    /// Number of bytes that have arrived.
-    arrived: usize,
+/// Bytes of a body that have arrived.
+struct ArrivedBytes {
+    count: usize,
     client: ClientIp,
     budget: Arc<ByteBudget>,
     /// Present once the body was waited for with bytes that count.
     permit: Option<BytePermit>,
 }
 
-impl CountedBody {
-    /// Counts what has arrived.
-    fn count_arrived(&mut self) -> Result<(), ByteBudgetFull> {
-        if self.arrived <= UNCOUNTED_BYTES {
-            return Ok(());
-        }
-        match &mut self.permit {
-            Some(permit) => permit.resize(self.arrived),
-            None => {
-                // A route that requires a credential has changed the flow to the owner's by now.
-                let flow = match CallerFlow::current() {
-                    owner @ CallerFlow::Owner(_) => owner,
-                    _ => CallerFlow::stranger(self.client.0),
-                };
-                self.permit = Some(self.budget.try_take(flow, self.arrived)?);
-                Ok(())
-            }
-        }
-    }
-}
-
-impl hyper::body::Body for CountedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
+impl ArrivedBytes {
+    /// Looks at the answer of the body, and has the body fail if more is waited for and there is no room.
+    fn see(&mut self, polled: PolledFrame) -> PolledFrame {
         match polled {
             // What arrives without a wait is read in one go, and needs no look at the budget.
-            Poll::Pending => match self.count_arrived() {
+            Poll::Pending => match self.take_room() {
                 Ok(()) => Poll::Pending,
                 Err(full) => Poll::Ready(Some(Err(axum::Error::new(full)))),
             },
             Poll::Ready(frame) => {
                 if let Some(Ok(frame)) = &frame {
-                    self.arrived += frame.data_ref().map_or(0, Bytes::len);
+                    self.count += frame.data_ref().map_or(0, Bytes::len);
                 }
                 Poll::Ready(frame)
             }
         }
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    /// Takes room for what has arrived.
+    fn take_room(&mut self) -> Result<(), ByteBudgetFull> {
+        if self.count <= UNCOUNTED_BYTES {
+            return Ok(());
+        }
+        match &mut self.permit {
+            Some(permit) => permit.resize(self.count),
+            None => {
+                // A route that requires a credential has changed the flow to the owner's by now.
+                let flow = match CallerFlow::current() {
+                    owner @ CallerFlow::Owner(_) => owner,
+                    _ => CallerFlow::stranger(self.client.0),
+                };
+                self.permit = Some(self.budget.try_take(flow, self.count)?);
+                Ok(())
+            }
+        }
     }
 }
 
