@@ -272,6 +272,15 @@ mod tests {
         joined.await.unwrap()
     }
 
+    /// Begins a candidate that does not get control at once.
+    async fn waiting(
+        run: &Arc<Run<MemoryLedger>>,
+        is_patient: bool,
+    ) -> ControlCandidate<MemoryLedger> {
+        let begun = ControlCandidate::begin(Arc::clone(run), is_patient).await;
+        begun.unwrap().unwrap_err()
+    }
+
     #[tokio::test]
     async fn control_that_nobody_has_is_claimed_at_once_but_by_a_patient_candidate() {
         let ledger = Arc::new(MemoryLedger::default());
@@ -294,12 +303,10 @@ mod tests {
         let owner = other(&ledger).await;
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
-        let candidate = ControlCandidate::begin(Arc::clone(&run), true)
-            .await
-            .unwrap();
+        let candidate = waiting(&run, true).await;
         let (_wishes, mut promoted) = mpsc::channel(1);
         ledger.bury(owner, owner, None).await.unwrap();
-        let claim = candidate.unwrap_err().wait(&mut promoted).await.unwrap();
+        let claim = candidate.wait(&mut promoted).await.unwrap();
         assert_eq!((claim.place.run, claim.took_over), (run.id(), true));
     }
 
@@ -318,10 +325,7 @@ mod tests {
                 ledger.note_serving(follower).await.unwrap();
             }
             let run = joined(&ledger).await;
-            let candidate = ControlCandidate::begin(Arc::clone(&run), true)
-                .await
-                .unwrap();
-            let mut candidate = candidate.unwrap_err();
+            let mut candidate = waiting(&run, true).await;
             ledger.bury(owner, owner, None).await.unwrap();
             run.beat().await.unwrap();
             let mut nodes = run.nodes();
@@ -341,14 +345,12 @@ mod tests {
         let owner = other(&ledger).await;
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
-        let candidate = ControlCandidate::begin(Arc::clone(&run), false)
-            .await
-            .unwrap();
+        let candidate = waiting(&run, false).await;
         let (promotions, mut promoted) = mpsc::channel(1);
         promotions.send(()).await.unwrap();
         ledger.beat(owner).await.unwrap();
         let begun = run.clock().elapsed();
-        let claim = candidate.unwrap_err().wait(&mut promoted).await.unwrap();
+        let claim = candidate.wait(&mut promoted).await.unwrap();
         assert_eq!(claim.place.run, run.id());
         // The owner may have answered until now.
         let waited = run.clock().elapsed().saturating_sub(begun);
@@ -362,10 +364,7 @@ mod tests {
         let owner = other_with_schema(&ledger, SCHEMA_VERSION + 1).await;
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
-        let candidate = ControlCandidate::begin(Arc::clone(&run), false)
-            .await
-            .unwrap();
-        let mut candidate = candidate.unwrap_err();
+        let mut candidate = waiting(&run, false).await;
         assert!(find_newer_owner(&run).await.unwrap().is_some());
         let mut nodes = run.nodes();
         let tried = candidate.try_once(&mut nodes, true).await;

@@ -127,10 +127,16 @@ pub fn full_body(bytes: impl Into<Bytes>) -> PeerBody {
     body.map_err(|never| match never {}).boxed_unsync()
 }
 
+/// Makes an answer that is a status alone.
+pub(super) fn empty_response(status: StatusCode) -> Response<PeerBody> {
+    let mut response = Response::new(full_body(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
 /// Answer of a node that has done nothing with a request, and does not answer such requests now.
 pub fn refusal() -> Response<PeerBody> {
-    let mut response = Response::new(full_body(Bytes::new()));
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let mut response = empty_response(StatusCode::SERVICE_UNAVAILABLE);
     let refused = HeaderValue::from_static("1");
     response.headers_mut().insert(REFUSED, refused);
     response
@@ -138,9 +144,7 @@ pub fn refusal() -> Response<PeerBody> {
 
 /// Answer to the first request of a connection, by which the other side knows that its key was accepted.
 fn greeting() -> Response<PeerBody> {
-    let mut response = Response::new(full_body(Bytes::new()));
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response
+    empty_response(StatusCode::NO_CONTENT)
 }
 
 /// Has the system end a connection whose network is gone, whether anything waits to be sent or not.

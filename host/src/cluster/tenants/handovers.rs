@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -42,15 +41,15 @@ async fn answer<L: Ledger>(
     request: Request<Incoming>,
 ) -> Response<PeerBody> {
     let Some(id) = read_name(request).await else {
-        return response(StatusCode::BAD_REQUEST);
+        return peers::empty_response(StatusCode::BAD_REQUEST);
     };
     // It goes on if the other node hangs up.
     let giving = async move { give_up(&*databases, databases.tenants(), id).await };
     let giving = tokio::spawn(giving);
     match giving.await {
-        Ok(Ok(())) => response(StatusCode::OK),
+        Ok(Ok(())) => peers::empty_response(StatusCode::OK),
         // The log says why, also of a panic.
-        Ok(Err(_)) | Err(_) => response(StatusCode::CONFLICT),
+        Ok(Err(_)) | Err(_) => peers::empty_response(StatusCode::CONFLICT),
     }
 }
 
@@ -69,12 +68,6 @@ async fn read_name(request: Request<Incoming>) -> Option<BackendId> {
     let body = Limited::new(request.into_body(), MAX_NAME_BYTES).collect();
     let body = timeout(ANSWER_TIMEOUT, body).await.ok()?.ok()?.to_bytes();
     std::str::from_utf8(&body).ok()?.parse().ok()
-}
-
-fn response(status: StatusCode) -> Response<PeerBody> {
-    let mut response = Response::new(peers::full_body(Bytes::new()));
-    *response.status_mut() = status;
-    response
 }
 
 /// Asks the run that has a database to give its place back. It may be claimed when this returns, by anybody.

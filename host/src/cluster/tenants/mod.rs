@@ -306,7 +306,7 @@ impl<L: Ledger> Tenants<L> {
             };
             match loaded {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(failure)) => Err(failure.shown(id)),
+                Ok(Err(failure)) => Err(failure.into_statement_error(id)),
                 // The panic is in the log.
                 Err(_) => Err(StatementRunError::Busy),
             }
@@ -546,10 +546,10 @@ enum LoadFailure {
 
 impl LoadFailure {
     /// Returns the error that a caller gets; logs what is ours.
-    fn shown(self, id: BackendId) -> StatementRunError {
+    fn into_statement_error(self, id: BackendId) -> StatementRunError {
         match self {
             Self::Missing => StatementRunError::Closed,
-            // Whoever asks again is sent there.
+            // The next call is passed on to the node that has it.
             Self::Shared | Self::Elsewhere => StatementRunError::Busy,
             Self::Unavailable(error) => {
                 let error = format!("{error:#}");
