@@ -126,7 +126,7 @@ impl Builder {
         compile_guests_once().await;
         let requested = || nodes::requested().filter(|_| !one_machine::is_required(&self.settings));
         let count = self.nodes.or_else(requested);
-        let disks = Disks {
+        let disks = ServerDisks {
             data: TempDir::new().unwrap(),
             nodes: match count {
                 Some(count) => Some((count, NodeDisks::new().await)),
@@ -141,7 +141,7 @@ impl Builder {
 async fn compile_guests_once() {
     static WARM: OnceCell<()> = OnceCell::const_new();
     let start = || async {
-        let disks = Disks {
+        let disks = ServerDisks {
             data: TempDir::new().unwrap(),
             nodes: None,
         };
@@ -154,9 +154,9 @@ async fn compile_guests_once() {
     WARM.get_or_init(start).await;
 }
 
-/// Disks that outlive a restart: the data directory, or those of several nodes, with their number.
+/// ServerDisks that outlive a restart: the data directory, or those of several nodes, with their number.
 #[derive(Debug)]
-struct Disks {
+struct ServerDisks {
     data: TempDir,
     nodes: Option<(usize, NodeDisks)>,
 }
@@ -169,7 +169,7 @@ pub struct TestServer {
     /// The server; of several nodes that which has control.
     server: Server,
     settings: Settings,
-    disks: Disks,
+    disks: ServerDisks,
     clock: Clock,
     roots: Option<String>,
     client: Client,
@@ -218,7 +218,7 @@ impl TestServer {
         mut settings: Settings,
         clock: Clock,
         roots: Option<String>,
-        disks: Disks,
+        disks: ServerDisks,
     ) -> Self {
         settings.data = Some(disks.data.path().to_owned());
         let (nodes, server) = match &disks.nodes {
@@ -287,7 +287,7 @@ impl TestServer {
         self.halt().await.data
     }
 
-    async fn halt(self) -> Disks {
+    async fn halt(self) -> ServerDisks {
         let Self {
             nodes,
             server,

@@ -118,35 +118,15 @@ mod tests {
 
     use svc_base::clock::Clock;
     use svc_base::random::Random;
-    use svc_ledger::{MemoryLedger, Node};
-    use uuid::Uuid;
+    use svc_ledger::MemoryLedger;
 
-    use super::super::tests::{joined_run, settings};
+    use super::super::tests::{joined_run, seen_node, settings};
     use super::*;
 
-    /// Run that was started as the one with this number.
     fn seen(number: u128, name: &str, live: bool) -> SeenNode {
-        let node = Node {
-            run: Uuid::from_u128(number).into(),
-            name: name.to_owned(),
-            suspect_after: Duration::from_secs(5),
-            peer_url: String::new(),
-            peer_key: Vec::new(),
-            version: String::new(),
-            schema: 1,
-        };
-        let state = NodeState {
-            node,
-            live,
-            beat: BeatCount(1),
-            leaving: false,
-            serves: live,
-            removed: false,
-        };
-        SeenNode {
-            state,
-            since: Duration::ZERO,
-        }
+        let mut seen = seen_node(number, name);
+        (seen.state.live, seen.state.serves) = (live, live);
+        seen
     }
 
     #[test]

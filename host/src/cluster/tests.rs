@@ -16,7 +16,8 @@ use svc_base::positions::CommitPosition;
 use svc_base::random::Random;
 use svc_database::{BaseSnapshot, DatabaseState, LoadError, LogShipper};
 use svc_ledger::{
-    Base, ClaimOutcome, DatabaseEntry, DatabaseName, KeptBases, Ledger, MemoryLedger, Node, RunId,
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, KeptBases, Ledger, MemoryLedger,
+    Node, NodeState, RunId,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 use super::bases::{self, BaseError, Bases, LiveDatabases, LoadTarget};
 use super::bucket::{Bucket, BucketError};
 use super::found::{self, Founding};
+use super::run::SeenNode;
 use crate::config::ClusterSettings;
 use crate::content::{ContentStore, OneTimeFileDirectory};
 use crate::control::{self, ControlDatabase};
@@ -43,6 +45,31 @@ pub(super) fn settings(name: &str) -> ClusterSettings {
         suspect_seconds: 5,
         stale_pages_seconds: 600,
         standby: false,
+    }
+}
+
+/// Run that was started as the one with this number, and lives.
+pub(super) fn seen_node(number: u128, name: &str) -> SeenNode {
+    let node = Node {
+        run: Uuid::from_u128(number).into(),
+        name: name.to_owned(),
+        suspect_after: Duration::from_secs(5),
+        peer_url: String::new(),
+        peer_key: Vec::new(),
+        version: String::new(),
+        schema: 1,
+    };
+    let state = NodeState {
+        node,
+        live: true,
+        beat: BeatCount(1),
+        leaving: false,
+        serves: true,
+        removed: false,
+    };
+    SeenNode {
+        state,
+        since: Duration::from_secs(100),
     }
 }
 

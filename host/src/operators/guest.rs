@@ -103,14 +103,14 @@ struct RecordedGuestChange {
 
 /// Where it is decided which guest serves.
 #[derive(Debug)]
-enum RecordPlace<'i> {
+enum GuestRecordStore<'i> {
     /// The folder of one machine.
     Folder(WorldFolder),
     /// Rows of control, which the folders of all nodes follow; with that of this node.
     Rows(&'i ServingClusterNode, WorldFolder),
 }
 
-impl RecordPlace<'_> {
+impl GuestRecordStore<'_> {
     /// Makes a change, with its entry in the audit where both are one transaction.
     async fn change(
         &self,
@@ -198,20 +198,20 @@ impl SwitchGuest {
     }
 
     /// Finds where it is decided which guest serves.
-    fn place<'i>(&self, at: &'i Installation) -> anyhow::Result<RecordPlace<'i>> {
+    fn place<'i>(&self, at: &'i Installation) -> anyhow::Result<GuestRecordStore<'i>> {
         let folder = WorldFolder::new(&self.guests, self.world);
         let Some(app) = &at.server else {
-            return Ok(RecordPlace::Folder(folder));
+            return Ok(GuestRecordStore::Folder(folder));
         };
         Ok(match &app.cluster {
             // The command may be of another node, which has its guests elsewhere.
             Some(node) => {
                 let folder = WorldFolder::new(&app.config.guests, self.world);
-                RecordPlace::Rows(node, folder)
+                GuestRecordStore::Rows(node, folder)
             }
             None => {
                 check_guests_directory(&app.config.guests, &self.guests)?;
-                RecordPlace::Folder(folder)
+                GuestRecordStore::Folder(folder)
             }
         })
     }
@@ -334,7 +334,7 @@ fn serving_digest(record: &GuestRecord, world: World) -> GuestDigest {
 /// reasons of a failure.
 async fn wait_for_server(
     at: &Installation,
-    place: &RecordPlace<'_>,
+    place: &GuestRecordStore<'_>,
     change: &RecordedGuestChange,
 ) -> (GuestChangeEffect, Vec<String>) {
     let Some(watcher) = &at.watcher else {

@@ -23,27 +23,27 @@ const LEAST_APPENDS: usize = 16;
 /// Contenders: the node, embedded, and the bare client.
 const CONTENDERS: usize = 3;
 
-/// Server that is written to.
-struct Writer<'s> {
+/// Database that is written to, at a server.
+pub(super) struct WrittenDatabase<'s> {
     svc: &'s Running,
     calls: Vec<Vec<u8>>,
     undo: Vec<u8>,
 }
 
-impl<'s> Writer<'s> {
-    fn new(svc: &'s Running) -> Self {
+impl<'s> WrittenDatabase<'s> {
+    pub(super) fn new(svc: &'s Running, slug: &str) -> Self {
         Self {
             svc,
-            calls: Operation::Insert.calls(svc.address, SLUG),
-            undo: items::undo_request(svc.address, SLUG),
+            calls: Operation::Insert.calls(svc.address, slug),
+            undo: items::undo_request(svc.address, slug),
         }
     }
 
-    fn run(&self, connections: usize, time: Duration) -> anyhow::Result<Outcome> {
+    pub(super) fn run(&self, connections: usize, time: Duration) -> anyhow::Result<Outcome> {
         load::run(self.svc.address, &self.calls, connections, time)
     }
 
-    fn undo(&self) -> anyhow::Result<()> {
+    pub(super) fn undo(&self) -> anyhow::Result<()> {
         tenant::call_json(self.svc, &self.undo).map(drop)
     }
 }
@@ -113,7 +113,10 @@ pub(super) fn measure(
 ) -> anyhow::Result<()> {
     // It is the only one yet.
     let database = site.text("SELECT db FROM svc.bases WHERE db <> 'control' LIMIT 1")?;
-    let (node, embedded) = (Writer::new(node), Writer::new(embedded));
+    let (node, embedded) = (
+        WrittenDatabase::new(node, SLUG),
+        WrittenDatabase::new(embedded, SLUG),
+    );
     print_line(&format!(
         "{:16} {:10} {:>9} {:>8} {:>8}",
         "durable inserts", "by", "a second", "p50 ms", "p99 ms"
@@ -163,7 +166,7 @@ impl Inserts {
 fn compare(
     site: &Site<'_>,
     database: &str,
-    (node, embedded): (&Writer<'_>, &Writer<'_>),
+    (node, embedded): (&WrittenDatabase<'_>, &WrittenDatabase<'_>),
     connections: usize,
 ) -> anyhow::Result<Inserts> {
     let mut inserts = Inserts::default();
@@ -204,7 +207,7 @@ fn compare(
 fn record(
     site: &Site<'_>,
     database: &str,
-    node: &Writer<'_>,
+    node: &WrittenDatabase<'_>,
     connections: usize,
     time: Duration,
 ) -> anyhow::Result<Recorded> {

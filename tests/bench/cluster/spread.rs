@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::super::items::{self, Operation};
-use super::super::load::{self, Outcome};
+use super::super::items;
+use super::super::load::Outcome;
 use super::super::owner::Owner;
 use super::super::report::{median, print_line};
 use super::super::rounds::{ROUND, ROUNDS};
-use super::super::server::Running;
 use super::super::tenant;
 use super::Bars;
+use super::inserts::WrittenDatabase;
 use super::site::{Node, Site};
 
 /// Databases of the first node, and those of the two others.
@@ -25,23 +25,6 @@ const CONNECTIONS: usize = 32;
 const WARM_UP: Duration = Duration::from_millis(300);
 /// Cores with which three nodes have some of their own, beside the ledger and the load.
 const ENOUGH_CORES: usize = 12;
-
-/// Database that is written to, at the node that has it.
-struct Target<'s> {
-    svc: &'s Running,
-    calls: Vec<Vec<u8>>,
-    undo: Vec<u8>,
-}
-
-impl<'s> Target<'s> {
-    fn new(svc: &'s Running, slug: &str) -> Self {
-        Self {
-            svc,
-            calls: Operation::Insert.calls(svc.address, slug),
-            undo: items::undo_request(svc.address, slug),
-        }
-    }
-}
 
 /// Figures of three databases that are written to at once.
 #[derive(Default)]
@@ -60,7 +43,7 @@ impl Figures {
         &mut self,
         site: &Site<'_>,
         nodes: &[Node],
-        targets: &[Target<'_>; 3],
+        targets: &[WrittenDatabase<'_>; 3],
     ) -> anyhow::Result<()> {
         let before = (cpu(nodes)?, site.ledger_cpu());
         let outcomes = write(targets, ROUND)?;
@@ -98,11 +81,11 @@ pub(super) fn measure(
     let [first, second, third] = &nodes[..] else {
         bail!("there are not three nodes");
     };
-    let one = FIRST.map(|slug| Target::new(&first.svc, slug));
+    let one = FIRST.map(|slug| WrittenDatabase::new(&first.svc, slug));
     let three = [
-        Target::new(&first.svc, FIRST[0]),
-        Target::new(&second.svc, OTHERS[0]),
-        Target::new(&third.svc, OTHERS[1]),
+        WrittenDatabase::new(&first.svc, FIRST[0]),
+        WrittenDatabase::new(&second.svc, OTHERS[0]),
+        WrittenDatabase::new(&third.svc, OTHERS[1]),
     ];
     let (mut together, mut spread) = (Figures::default(), Figures::default());
     for targets in [&one, &three] {
@@ -159,11 +142,11 @@ fn place(site: &Site<'_>, mut nodes: Vec<Node>, credential: &str) -> anyhow::Res
 }
 
 /// Writes to three databases at once.
-fn write(targets: &[Target<'_>; 3], time: Duration) -> anyhow::Result<Vec<Outcome>> {
+fn write(targets: &[WrittenDatabase<'_>; 3], time: Duration) -> anyhow::Result<Vec<Outcome>> {
     thread::scope(|scope| {
-        let writers = targets.each_ref().map(|target| {
-            scope.spawn(move || load::run(target.svc.address, &target.calls, CONNECTIONS, time))
-        });
+        let writers = targets
+            .each_ref()
+            .map(|target| scope.spawn(move || target.run(CONNECTIONS, time)));
         let outcomes = writers.into_iter();
         outcomes
             .map(|writer| writer.join().ok().context("a writer panicked")?)
@@ -171,10 +154,8 @@ fn write(targets: &[Target<'_>; 3], time: Duration) -> anyhow::Result<Vec<Outcom
     })
 }
 
-fn undo(targets: &[Target<'_>; 3]) -> anyhow::Result<()> {
-    targets
-        .iter()
-        .try_for_each(|target| tenant::call_json(target.svc, &target.undo).map(drop))
+fn undo(targets: &[WrittenDatabase<'_>; 3]) -> anyhow::Result<()> {
+    targets.iter().try_for_each(WrittenDatabase::undo)
 }
 
 /// Processor time that nodes have used so far.

@@ -8,7 +8,7 @@ use svc_tests::{Answer, SeededRng};
 use tokio::task::JoinSet;
 
 use super::record::Outcome;
-use super::shared::Shared;
+use super::shared::ClientContext;
 use super::{edits, keys, pages};
 
 const WRITERS: u64 = 8;
@@ -31,7 +31,7 @@ fn outcome(answer: Option<&Answer>) -> Option<Outcome> {
     }
 }
 
-async fn write(shared: Arc<Shared>, writer: u64, mut rng: SeededRng) {
+async fn write(shared: Arc<ClientContext>, writer: u64, mut rng: SeededRng) {
     let mut number = 0;
     while shared.goes_on() {
         let entry = (writer, number);
@@ -57,7 +57,7 @@ async fn write(shared: Arc<Shared>, writer: u64, mut rng: SeededRng) {
     }
 }
 
-async fn read_rows(shared: Arc<Shared>, mut rng: SeededRng) {
+async fn read_rows(shared: Arc<ClientContext>, mut rng: SeededRng) {
     while shared.goes_on() {
         let writer = rng.draw() % WRITERS;
         let (first, expected) = shared.record().expected(writer);
@@ -81,12 +81,12 @@ async fn read_rows(shared: Arc<Shared>, mut rng: SeededRng) {
 /// Clients of all kinds.
 #[derive(Debug)]
 pub(super) struct Clients {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     tasks: JoinSet<()>,
 }
 
 impl Clients {
-    pub(super) fn start(shared: &Arc<Shared>, seed: u64) -> Self {
+    pub(super) fn start(shared: &Arc<ClientContext>, seed: u64) -> Self {
         let mut tasks = JoinSet::new();
         let mut number = seed;
         let mut next = || {

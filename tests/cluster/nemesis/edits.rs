@@ -8,7 +8,7 @@ use reqwest::RequestBuilder;
 use serde_json::json;
 use svc_tests::SeededRng;
 
-use super::shared::{REFUSED_PAUSE, Shared};
+use super::shared::{ClientContext, REFUSED_PAUSE};
 
 /// Slug of the page.
 pub(super) const EDITED: &str = "edited";
@@ -28,7 +28,7 @@ fn shown_version(page: &str) -> Option<u64> {
 }
 
 /// Publishes one version after the other, each until it is acknowledged.
-pub(super) async fn publish(shared: Arc<Shared>, mut rng: SeededRng) {
+pub(super) async fn publish(shared: Arc<ClientContext>, mut rng: SeededRng) {
     let project = shared.record().project.clone();
     let path = format!("/api/v1/projects/{project}/frontends/{EDITED}");
     let mut number = 1;
@@ -58,7 +58,7 @@ pub(super) async fn publish(shared: Arc<Shared>, mut rng: SeededRng) {
 }
 
 /// Looks at the page.
-pub(super) async fn view(shared: Arc<Shared>, mut rng: SeededRng) {
+pub(super) async fn view(shared: Arc<ClientContext>, mut rng: SeededRng) {
     let path = format!("/{EDITED}");
     while shared.goes_on() {
         tokio::time::sleep(VIEW_PAUSE).await;

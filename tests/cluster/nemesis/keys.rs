@@ -8,7 +8,7 @@ use reqwest::RequestBuilder;
 use serde_json::json;
 use svc_tests::{Answer, SeededRng};
 
-use super::shared::{REFUSED_PAUSE, Shared};
+use super::shared::{ClientContext, REFUSED_PAUSE};
 
 const KEYS: &str = "/api/v1/workspaces/acme/keys";
 /// Requests with a key before and after its end, and the pause between two.
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const LATE: Duration = Duration::from_secs(1);
 
 /// Makes keys of the workspace, and revokes each.
-pub(super) async fn revoke(shared: Arc<Shared>, mut rng: SeededRng) {
+pub(super) async fn revoke(shared: Arc<ClientContext>, mut rng: SeededRng) {
     let project = shared.record().project.clone();
     let detail = format!("/api/v1/projects/{project}/backend");
     while shared.goes_on() {
@@ -67,7 +67,7 @@ pub(super) async fn revoke(shared: Arc<Shared>, mut rng: SeededRng) {
 }
 
 /// Revokes all keys of the workspace.
-async fn revoke_all(shared: &Shared, rng: &mut SeededRng, credential: &str) {
+async fn revoke_all(shared: &ClientContext, rng: &mut SeededRng, credential: &str) {
     let list = (Method::GET, KEYS);
     let finish = |request: RequestBuilder| request.bearer_auth(credential);
     let listed = shared.send(rng, list, finish).await;
@@ -83,7 +83,7 @@ async fn revoke_all(shared: &Shared, rng: &mut SeededRng, credential: &str) {
 
 /// Asks for the backend with a key.
 async fn look(
-    shared: &Shared,
+    shared: &ClientContext,
     rng: &mut SeededRng,
     detail: &str,
     credential: &str,

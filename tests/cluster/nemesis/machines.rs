@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::room;
 use super::schedule::{Event, NODES};
-use super::shared::Shared;
+use super::shared::ClientContext;
 
 /// Number of PostgreSQL's servers.
 const SERVERS: usize = 3;
@@ -103,7 +103,7 @@ pub(super) struct Machines {
     directory: TempDir,
     /// Number of data directories and names that were made.
     made: usize,
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
 }
 
 impl Machines {
@@ -115,7 +115,7 @@ impl Machines {
             nodes.push(Node::unstarted(at, &postgres, &bucket).await);
         }
         let addresses = nodes.iter().map(|node| node.clients.address());
-        let shared = Shared::new(addresses, TokenIssuer::start().await);
+        let shared = ClientContext::new(addresses, TokenIssuer::start().await);
         let mut machines = Self {
             nodes,
             binary,
@@ -145,7 +145,7 @@ impl Machines {
         self.settle().await;
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<ClientContext> {
         &self.shared
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use svc_tests::SeededRng;
 
 use super::record::PageState;
-use super::shared::{REFUSED_PAUSE, Shared};
+use super::shared::{ClientContext, REFUSED_PAUSE};
 
 /// Readers of a one-time page at once, and how often each asks at most.
 const OPENERS: usize = 4;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const VIEW_PAUSE: Duration = Duration::from_millis(20);
 
 /// Publishes pages, sends some a second time with the same key, and deletes some.
-pub(super) async fn publish(shared: Arc<Shared>, publisher: u64, mut rng: SeededRng) {
+pub(super) async fn publish(shared: Arc<ClientContext>, publisher: u64, mut rng: SeededRng) {
     let mut number: u64 = 0;
     while shared.goes_on() {
         let name = format!("page-{publisher}-{number}");
@@ -61,7 +61,7 @@ pub(super) async fn publish(shared: Arc<Shared>, publisher: u64, mut rng: Seeded
 }
 
 /// Looks at pages: the newest ones, and now and then any.
-pub(super) async fn view(shared: Arc<Shared>, mut rng: SeededRng) {
+pub(super) async fn view(shared: Arc<ClientContext>, mut rng: SeededRng) {
     while shared.goes_on() {
         tokio::time::sleep(VIEW_PAUSE).await;
         let Some((name, before)) = shared.record().draw_page(&mut rng) else {
@@ -76,7 +76,7 @@ pub(super) async fn view(shared: Arc<Shared>, mut rng: SeededRng) {
 }
 
 /// Publishes one-time pages, each for several readers at once.
-pub(super) async fn burn(shared: Arc<Shared>, mut rng: SeededRng) {
+pub(super) async fn burn(shared: Arc<ClientContext>, mut rng: SeededRng) {
     let mut number = 0;
     while shared.goes_on() {
         let name = format!("once-{number}");
@@ -105,7 +105,7 @@ pub(super) async fn burn(shared: Arc<Shared>, mut rng: SeededRng) {
 }
 
 /// Opens a one-time page, by some attempts. Returns whether it was had.
-async fn open(shared: &Shared, name: &str, mut rng: SeededRng) -> bool {
+async fn open(shared: &ClientContext, name: &str, mut rng: SeededRng) -> bool {
     let path = format!("/{name}");
     for _ in 0..ATTEMPTS {
         let open = (Method::POST, &*path);
@@ -124,7 +124,7 @@ async fn open(shared: &Shared, name: &str, mut rng: SeededRng) -> bool {
 }
 
 /// Publishes pages of one name by several publishers at once.
-pub(super) async fn race(shared: Arc<Shared>, mut rng: SeededRng) {
+pub(super) async fn race(shared: Arc<ClientContext>, mut rng: SeededRng) {
     let mut number = 0;
     while shared.goes_on() {
         let name = format!("race-{number}");
@@ -140,7 +140,7 @@ pub(super) async fn race(shared: Arc<Shared>, mut rng: SeededRng) {
 }
 
 /// Publishes a page with a key of its own. Returns the slug, if it was acknowledged.
-async fn publish_as_rival(shared: &Shared, name: &str, seed: u64) -> Option<String> {
+async fn publish_as_rival(shared: &ClientContext, name: &str, seed: u64) -> Option<String> {
     let key = format!("{name}-by-{seed}");
     let body = json!({ "content": format!("<p>by {seed}</p>"), "name": name });
     let mut rng = SeededRng::new(seed);

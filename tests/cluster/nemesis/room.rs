@@ -9,7 +9,7 @@ use svc_tests::{Answer, Binary, Process, ReadAnswer, wait_until};
 
 use super::edits::{EDITED, version};
 use super::record::{Entry, PageState};
-use super::shared::Shared;
+use super::shared::ClientContext;
 
 /// The table has no rule against the same entry twice: that is looked for.
 const TABLE: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER); \
@@ -20,7 +20,7 @@ const WRITTEN: &str = "SELECT number FROM entries WHERE writer = :writer AND num
 const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
 
 /// Makes the page, with its actions, and an owner who has a token.
-pub(super) async fn make(shared: &Shared, binary: &Binary, data: &Path, process: &Process) {
+pub(super) async fn make(shared: &ClientContext, binary: &Binary, data: &Path, process: &Process) {
     let create = ["namespace", "create", "acme", "--json"];
     let made = binary.run(data, &create).await.json();
     let credential = made["credential"].as_str().unwrap();
@@ -66,7 +66,7 @@ pub(super) async fn make(shared: &Shared, binary: &Binary, data: &Path, process:
 }
 
 /// Migrates the backend, so that its database is where control is. `number` tells migrations apart.
-pub(super) async fn migrate(shared: &Shared, process: &Process, number: usize) {
+pub(super) async fn migrate(shared: &ClientContext, process: &Process, number: usize) {
     let project = shared.record().project.clone();
     let url = process.url(&format!("/api/v1/projects/{project}/backend"));
     let table = json!({ "ddl": format!("CREATE TABLE later_{number} (x)") });
@@ -82,7 +82,7 @@ pub(super) async fn migrate(shared: &Shared, process: &Process, number: usize) {
 }
 
 /// Compares what clients know with what a node has.
-pub(super) async fn check(shared: &Shared, process: &Process) {
+pub(super) async fn check(shared: &ClientContext, process: &Process) {
     let rows = rows(process).await;
     let (pages, readers) = {
         let mut record = shared.record();
@@ -128,7 +128,7 @@ async fn rows(process: &Process) -> BTreeMap<Entry, usize> {
 }
 
 /// Looks whether a page is there once, or not where it was deleted.
-async fn check_page(shared: &Shared, process: &Process, name: &str, state: PageState) {
+async fn check_page(shared: &ClientContext, process: &Process, name: &str, state: PageState) {
     let page = process.get(&format!("/{name}")).await;
     let is_right = match page.status {
         200 => state != PageState::Gone && page.text().contains(&format!("of {name}")),

@@ -47,7 +47,7 @@ pub(super) enum Event {
 
 /// Part of the installation that has one fault at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum FaultTarget {
     Process(usize),
     Ledger(usize),
     Bucket(usize),
@@ -58,15 +58,15 @@ pub(super) enum Target {
 }
 
 impl Event {
-    pub(super) fn target(self) -> Target {
+    pub(super) fn target(self) -> FaultTarget {
         match self {
-            Self::Kill { node, .. } | Self::Pause { node } => Target::Process(node),
-            Self::CutLedger { node, .. } => Target::Ledger(node),
-            Self::CutBucket { node, .. } => Target::Bucket(node),
-            Self::CutClients { node, .. } => Target::Clients(node),
-            Self::CutPeers { node, .. } => Target::Peers(node),
-            Self::FailBucket { .. } => Target::Store,
-            Self::FailOver | Self::StopStandbys => Target::Servers,
+            Self::Kill { node, .. } | Self::Pause { node } => FaultTarget::Process(node),
+            Self::CutLedger { node, .. } => FaultTarget::Ledger(node),
+            Self::CutBucket { node, .. } => FaultTarget::Bucket(node),
+            Self::CutClients { node, .. } => FaultTarget::Clients(node),
+            Self::CutPeers { node, .. } => FaultTarget::Peers(node),
+            Self::FailBucket { .. } => FaultTarget::Store,
+            Self::FailOver | Self::StopStandbys => FaultTarget::Servers,
         }
     }
 }

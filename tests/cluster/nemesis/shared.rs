@@ -1,4 +1,4 @@
-//! State that clients share with what disturbs the nodes: their doors, the record, and requests at random nodes.
+//! State that clients share with what disturbs the nodes: which nodes need not answer, the record, and requests at random nodes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const HOST: &str = "127.0.0.1";
 
 /// A node as clients reach it, and whether they do.
 #[derive(Debug)]
-struct Door {
+struct ClientEndpoint {
     address: SocketAddr,
     /// Number of reasons for which the node need not answer.
     closings: AtomicU64,
@@ -32,8 +32,8 @@ struct Door {
     changes: AtomicU64,
 }
 
-impl Door {
-    /// Returns what changes when the door is closed; `None` while it is.
+impl ClientEndpoint {
+    /// Returns what changes when the endpoint is closed; `None` while it is.
     fn opening(&self) -> Option<u64> {
         let changes = self.changes.load(Ordering::SeqCst);
         let is_open = self.closings.load(Ordering::SeqCst) == 0;
@@ -43,8 +43,8 @@ impl Door {
 
 /// State that clients share with what disturbs the nodes.
 #[derive(Debug)]
-pub(super) struct Shared {
-    doors: Vec<Door>,
+pub(super) struct ClientContext {
+    endpoints: Vec<ClientEndpoint>,
     client: Client,
     /// Issuer of the tokens of those who own the page.
     pub(super) issuer: TokenIssuer,
@@ -54,17 +54,17 @@ pub(super) struct Shared {
     stop: AtomicBool,
 }
 
-impl Shared {
+impl ClientContext {
     /// Knows the nodes by their addresses for clients. None of them answers yet.
     pub(super) fn new(addresses: impl Iterator<Item = SocketAddr>, issuer: TokenIssuer) -> Self {
-        let doors = addresses.map(|address| Door {
+        let endpoints = addresses.map(|address| ClientEndpoint {
             address,
             closings: AtomicU64::new(1),
             changes: AtomicU64::new(0),
         });
         let client = http_client().no_proxy().timeout(CALL_TIMEOUT);
         Self {
-            doors: doors.collect(),
+            endpoints: endpoints.collect(),
             client: client.build().unwrap(),
             issuer,
             record: Mutex::default(),
@@ -75,16 +75,16 @@ impl Shared {
 
     /// Notes a reason for which a node need not answer.
     pub(super) fn close(&self, at: usize) {
-        let door = &self.doors[at];
-        door.closings.fetch_add(1, Ordering::SeqCst);
-        door.changes.fetch_add(1, Ordering::SeqCst);
+        let endpoint = &self.endpoints[at];
+        endpoint.closings.fetch_add(1, Ordering::SeqCst);
+        endpoint.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Takes back one call of [`Self::close`].
     pub(super) fn open(&self, at: usize) {
-        let door = &self.doors[at];
-        door.changes.fetch_add(1, Ordering::SeqCst);
-        door.closings.fetch_sub(1, Ordering::SeqCst);
+        let endpoint = &self.endpoints[at];
+        endpoint.changes.fetch_add(1, Ordering::SeqCst);
+        endpoint.closings.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Notes that PostgreSQL's standbys have been stopped, or are about to start.
@@ -118,14 +118,14 @@ impl Shared {
         (method, path): (Method, &str),
         finish: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Option<Answer> {
-        let at = rng.below(self.doors.len());
-        let door = &self.doors[at];
-        let url = format!("http://{}{path}", door.address);
+        let at = rng.below(self.endpoints.len());
+        let endpoint = &self.endpoints[at];
+        let url = format!("http://{}{path}", endpoint.address);
         let request = finish(self.client.request(method, url).header("host", HOST));
-        let (opening, begun) = (door.opening(), Instant::now());
+        let (opening, begun) = (endpoint.opening(), Instant::now());
         let answer = request.try_answer().await;
         let took = begun.elapsed();
-        if took > LONGEST && opening.is_some() && opening == door.opening() {
+        if took > LONGEST && opening.is_some() && opening == endpoint.opening() {
             let fault = format!("{path} at node {at} took {took:?}: {answer:?}");
             self.record().fault(fault);
         }

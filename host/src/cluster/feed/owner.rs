@@ -171,44 +171,24 @@ fn others_fresh_until(nodes: &[SeenNode], me: RunId) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use svc_ledger::{BeatCount, Node, NodeState};
     use uuid::Uuid;
 
+    use super::super::super::tests::seen_node;
     use super::*;
 
-    const SUSPECT_AFTER: Duration = Duration::from_secs(5);
-
     fn seen(number: u128, live: bool, leaving: bool) -> SeenNode {
-        let node = Node {
-            run: Uuid::from_u128(number).into(),
-            name: String::new(),
-            suspect_after: SUSPECT_AFTER,
-            peer_url: String::new(),
-            peer_key: Vec::new(),
-            version: String::new(),
-            schema: 1,
-        };
-        let state = NodeState {
-            node,
-            live,
-            beat: BeatCount(1),
-            leaving,
-            serves: true,
-            removed: false,
-        };
-        SeenNode {
-            state,
-            since: Duration::from_secs(100),
-        }
+        let mut seen = seen_node(number, "");
+        (seen.state.live, seen.state.leaving) = (live, leaving);
+        seen
     }
 
     #[test]
     fn an_owner_waits_for_those_that_the_one_before_has_told() {
         let me = Uuid::from_u128(1).into();
-        let since = Duration::from_secs(100);
         let (own, follower) = (seen(1, true, false), seen(2, true, false));
         let (left, buried) = (seen(3, false, true), seen(4, false, false));
-        let silent = since + answers_for(SUSPECT_AFTER);
+        let (since, suspect_after) = (own.since, own.state.node.suspect_after);
+        let silent = since + answers_for(suspect_after);
         for (nodes, until) in [
             (vec![own.clone(), buried.clone()], Duration::ZERO),
             (vec![own.clone(), follower.clone()], Duration::ZERO),
@@ -221,7 +201,7 @@ mod tests {
             assert_eq!(others_fresh_until(&nodes, me), until);
         }
         // Whoever was taken for dead because it stood still was silent for long enough.
-        assert!(silent + TAKEN_FOR_FRESH < since + SUSPECT_AFTER);
+        assert!(silent + TAKEN_FOR_FRESH < since + suspect_after);
     }
 
     #[test]
