@@ -370,3 +370,131 @@ async fn checks_of_queries_run_in_their_order() {
         .request(&fixture.server, Method::POST, nothing);
     request.body("{").answer().await.problem(404, "not_found");
 }
+
+/// Sends a query or a batch without a page.
+async fn send_without_page(
+    fixture: &ProjectFixture,
+    owner: &Owner,
+    below: &str,
+    body: &Value,
+) -> Answer {
+    let path = format!("/{}/backend/{below}", fixture.project);
+    owner.send(&fixture.server, Method::POST, &path, body).await
+}
+
+#[tokio::test]
+async fn an_owner_queries_without_a_page() {
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    let owner = &fixture.owner;
+    let select = json!({ "sql": "SELECT name FROM guests WHERE id = :id", "params": { "id": 1 } });
+    send_without_page(&fixture, owner, "query", &select)
+        .await
+        .problem(404, "not_found");
+    fixture.create(GUESTS).await.expect(201);
+    let insert = json!({ "sql": "INSERT INTO guests (name) VALUES ('Ada')" });
+    let mut reads = insert.clone();
+    reads["read_only"] = true.into();
+    send_without_page(&fixture, owner, "query", &reads)
+        .await
+        .problem(403, "forbidden");
+    let mut writes = insert.clone();
+    writes["read_only"] = false.into();
+    let inserted = send_without_page(&fixture, owner, "query", &writes).await;
+    assert_eq!(inserted.expect(200).json()["rows_affected"], 1);
+    let mut read = select.clone();
+    read["read_only"] = true.into();
+    for body in [&select, &read] {
+        let answer = send_without_page(&fixture, owner, "query", body).await;
+        let expected = json!({ "columns": ["name"], "rows": [{ "name": "Ada" }], "rows_affected": 0, "truncated": false });
+        assert_eq!(answer.expect(200).json(), expected);
+    }
+    for (body, code) in [
+        (json!({}), "invalid_request"),
+        (
+            json!({ "sql": "SELECT 1", "read_only": "yes" }),
+            "invalid_request",
+        ),
+        (json!({ "sql": "SELECT 1", "as": {} }), "invalid_request"),
+        (json!({ "sql": "DROP TABLE guests" }), "statement_refused"),
+        (json!({ "sql": "SELECT :a" }), "params_mismatch"),
+        (
+            json!({ "sql": "SELECT :svc_user_id", "params": { "svc_user_id": "x" } }),
+            "reserved_param",
+        ),
+    ] {
+        send_without_page(&fixture, owner, "query", &body)
+            .await
+            .problem(400, code);
+    }
+    let long = json!({ "sql": format!("SELECT '{}'", "x".repeat(65_536)) });
+    send_without_page(&fixture, owner, "query", &long)
+        .await
+        .problem(413, "payload_too_large");
+    let stranger = Owner::new(&fixture.server, "other").await;
+    for below in ["query", "batch"] {
+        send_without_page(&fixture, &stranger, below, &json!({}))
+            .await
+            .problem(403, "forbidden");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_without_a_page_is_all_or_nothing() {
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    fixture.create(GUESTS).await.expect(201);
+    let actions = json!({ "actions": [
+        { "name": "add", "sql": "INSERT INTO guests (name, email) VALUES (:name, :svc_user_email)" },
+        { "name": "all", "sql": "SELECT name, email FROM guests ORDER BY id" },
+    ] });
+    fixture
+        .send(Method::PUT, "/actions", &actions)
+        .await
+        .expect(200);
+    let owner = &fixture.owner;
+    let add = |name: Value| json!({ "action": "add", "params": { "name": name } });
+    let by = json!({ "user_id": "usr_test", "email": "ada@example.com" });
+    let batch = json!({ "ops": [add("Ada".into()), { "action": "all" }], "as": by });
+    let answer = send_without_page(&fixture, owner, "batch", &batch).await;
+    let results = answer.expect(200).json()["results"].take();
+    let row = json!({ "name": "Ada", "email": "ada@example.com" });
+    assert_eq!(results[1]["rows"], json!([row]));
+    let failing = json!({ "ops": [add("Bob".into()), add(Value::Null)], "as": by });
+    let problem = send_without_page(&fixture, owner, "batch", &failing)
+        .await
+        .problem(409, "constraint_violation");
+    assert_eq!(problem["index"], 1);
+    let nobody = json!({ "ops": [add("Bob".into())] });
+    send_without_page(&fixture, owner, "batch", &nobody)
+        .await
+        .problem(401, "identity_required");
+    for body in [json!({ "ops": [] }), json!({ "action": "all" }), json!({})] {
+        send_without_page(&fixture, owner, "batch", &body)
+            .await
+            .problem(400, "invalid_request");
+    }
+    let all = json!({ "ops": [{ "action": "all" }] });
+    let left = send_without_page(&fixture, owner, "batch", &all).await;
+    let rows = left.expect(200).json()["results"][0]["rows"].take();
+    assert_eq!(rows, json!([row]));
+}
+
+#[tokio::test]
+async fn queries_without_a_page_draw_from_the_owners_bucket_alone() {
+    let builder = TestServer::builder().limits(|limits| {
+        limits.op_burst = 1;
+        limits.op_deployment_burst = 1;
+    });
+    let fixture = ProjectFixture::on_server(builder.start().await, GUESTS).await;
+    let select = json!({ "sql": "SELECT 1 AS one" });
+    for _ in 0..5 {
+        send_without_page(&fixture, &fixture.owner, "query", &select)
+            .await
+            .expect(200);
+    }
+    send_request(&fixture, Some(&fixture.owner), &select)
+        .await
+        .expect(200);
+    send_request(&fixture, Some(&fixture.owner), &select)
+        .await
+        .problem(429, "rate_limited");
+}

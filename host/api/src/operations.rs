@@ -43,14 +43,8 @@ pub fn all() -> &'static [OperationMetadata] {
     &ROWS
 }
 
-/// Action of a tool that is no operation of its own: it calls actions, as visitors do.
-const BATCH: (&str, &str) = ("manage_backend", "batch");
-
 /// Returns where an action of a tool is answered. A dry run changes nothing, so the backend's database stays where it is.
 pub fn tool_place(tool: &str, action: &str, dry_run: bool) -> OperationPlace {
-    if (tool, action) == BATCH {
-        return OperationPlace::Backend;
-    }
     let row = all().iter().find(|row| row.tool == Some((tool, action)));
     match row.map_or(OperationPlace::Control, |row| row.place) {
         OperationPlace::ControlWithBackend if dry_run => OperationPlace::Backend,
@@ -93,6 +87,8 @@ fn rows() -> Vec<OperationMetadata> {
         "get_backend" "manage_backend" "get" backends::operations::get, at Backend;
         "update_backend" "manage_backend" "update" backends::operations::update, at ControlWithBackend, changes [BackendMigrate, BackendUpdate];
         "define_actions" "manage_backend" "update" backends::operations::define, at ControlWithBackend, changes [BackendDefine];
+        "query_backend" "manage_backend" "query" backends::operations::query, at Backend, changes [BackendQuery];
+        "call_actions" "manage_backend" "batch" backends::operations::batch, at Backend, changes [BackendCall];
         "delete_backend" "manage_backend" "delete" backends::operations::delete, at Control, changes [BackendDelete];
         "list_backend_history" "manage_backend" "history" backends::operations::history, at Backend;
         "restore_backend" "manage_backend" "restore" backends::operations::restore, at ControlWithBackend, changes [BackendRestore];

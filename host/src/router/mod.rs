@@ -315,6 +315,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             .map(&owned),
         )
         .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(backends::query).map(&owned))
+        .routes(routes!(backends::batch).map(&owned))
         .routes(routes!(exports::export).map(&owned))
         .routes(routes!(history::list).map(&owned))
         .routes(routes!(history::restore).map(&owned))

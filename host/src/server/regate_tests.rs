@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Server;
 use crate::backends::NewBackend;
-use crate::backends::model::NewAction;
+use crate::backends::model::{NewAction, QueryAccess};
 use crate::config::Settings;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::projects::model::NewProject;
@@ -76,7 +76,12 @@ async fn another_gate_judges_what_the_last_one_did() {
     let (backends, actions) = (&second.app().backends, &second.app().action_calls);
     // Waits until the gate is loaded; calls find it serving then.
     actions
-        .query(id, "SELECT 1 AS x".to_owned(), Vec::new(), false)
+        .query(
+            id,
+            "SELECT 1 AS x".to_owned(),
+            Vec::new(),
+            QueryAccess::ReadByRequest,
+        )
         .await
         .unwrap();
     let answer = actions

@@ -284,6 +284,22 @@ impl OperationsWalk {
             let rest = RestRequest(Method::GET, format!("{at}{below}"), Value::Null);
             self.call_and_check_entry(id, rest, with(more)).await;
         }
+        let body = json!({ "sql": "INSERT INTO t (n) VALUES ('secret-words')" });
+        let rest = RestRequest(Method::POST, format!("{at}/query"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("query_backend", rest, with(body))
+            .await;
+        assert_eq!(target, id);
+        let put = json!({ "actions": [{ "name": "put", "sql": "INSERT INTO t (n) VALUES (1)" }] });
+        let rest = RestRequest(Method::PUT, format!("{at}/actions"), put.clone());
+        self.call_and_check_entry("define_actions", rest, with(put))
+            .await;
+        let body = json!({ "ops": [{ "action": "put" }] });
+        let rest = RestRequest(Method::POST, format!("{at}/batch"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("call_actions", rest, with(body))
+            .await;
+        assert_eq!(target, id);
         let said = json!({ "type": "said", "data": 1 });
         let rest = RestRequest(
             Method::POST,

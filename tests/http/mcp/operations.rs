@@ -9,9 +9,6 @@ use svc_tests::{ReadAnswer, TestServer};
 use super::client::Client;
 use super::listing::tools;
 
-/// Actions of tools without a route of their own: visitors call several actions through `/op`.
-const TOOL_ONLY: [(&str, &str); 1] = [("manage_backend", "batch")];
-
 /// Routes that are no tool's actions: who calls is the client's to know, and what makes credentials or leads to a checkout is for
 /// people.
 const REST_ONLY: [&str; 7] = [
@@ -24,8 +21,10 @@ const REST_ONLY: [&str; 7] = [
     "manage_plan",
 ];
 
-/// Operations that take more than an editor, each with its role; those that make a workspace take a user with any role or none.
-const ABOVE_EDITOR: [(&str, &str); 12] = [
+/// Operations of another role than their names say, each with its role: those that make a workspace take a user with any role or none,
+/// and queries of viewers read.
+const OTHER_ROLES: [(&str, &str); 13] = [
+    ("query_backend", "viewer"),
     ("create_workspace", "viewer"),
     ("update_workspace", "admin"),
     ("delete_workspace", "owner"),
@@ -86,7 +85,7 @@ async fn every_operation_is_an_action_of_a_tool() {
     let owned = |(tool, action): (&str, &str)| (tool.to_owned(), action.to_owned());
     let rows = operations::all();
     let listed = rows.iter().filter_map(|row| row.tool).map(owned);
-    let listed: BTreeSet<_> = listed.chain(TOOL_ONLY.map(owned)).collect();
+    let listed: BTreeSet<_> = listed.collect();
     assert_eq!(listed, offered);
     let alone = rows.iter().filter(|row| row.tool.is_none());
     let alone: Vec<_> = alone.map(|row| row.id).collect();
@@ -98,7 +97,7 @@ async fn what_only_reads_takes_the_lowest_role() {
     for row in operations::all() {
         let reads = ["get_", "list_", "export_"];
         let reads = reads.iter().any(|prefix| row.id.starts_with(prefix));
-        let own = ABOVE_EDITOR.iter().find(|(id, _)| *id == row.id);
+        let own = OTHER_ROLES.iter().find(|(id, _)| *id == row.id);
         let expected = match own {
             Some((_, role)) => role,
             None if reads => "viewer",

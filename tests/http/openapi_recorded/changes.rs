@@ -32,6 +32,16 @@ impl ExampleRecorder {
             .await;
         let to = (Method::GET, backend.as_str());
         self.answer(("get_backend", "backend"), to, None).await;
+        let count = json!({ "sql": "SELECT count(*) AS n FROM notes WHERE done = :done", "params": { "done": 0 }, "read_only": true });
+        let path = format!("{backend}/query");
+        let to = (Method::POST, path.as_str());
+        self.record_request_and_answer(("query_backend", "count"), to, count)
+            .await;
+        let batch = json!({ "ops": [{ "action": "get_note", "params": { "id": 1 } }], "as": { "user_id": "usr_test" } });
+        let path = format!("{backend}/batch");
+        let to = (Method::POST, path.as_str());
+        self.record_request_and_answer(("call_actions", "batch"), to, batch)
+            .await;
         let path = format!("{backend}/rooms");
         let to = (Method::GET, path.as_str());
         self.answer(("list_rooms", "rooms"), to, None).await;

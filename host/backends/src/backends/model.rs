@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::occupancy::RoomOccupancy;
-use crate::access::ClientDisconnected;
+use crate::access::{AuthorizedCaller, ClientDisconnected, Editor, Viewer};
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
@@ -176,6 +176,27 @@ pub struct DryRunEffect {
     pub warnings: Vec<SchemaWarning>,
 }
 
+/// What an owner's query may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryAccess {
+    /// Read and write.
+    Write,
+    /// Only read, because the caller is a viewer.
+    ReadAsViewer,
+    /// Only read, because the caller wants no more.
+    ReadByRequest,
+}
+
+impl QueryAccess {
+    /// Returns what the queries of a caller may do.
+    pub fn of(caller: AuthorizedCaller<Viewer>) -> Self {
+        match caller.require::<Editor>() {
+            Ok(_) => Self::Write,
+            Err(_) => Self::ReadAsViewer,
+        }
+    }
+}
+
 /// Refused entry of a batch of actions.
 #[derive(Debug)]
 pub struct RefusedActionDefinition {
@@ -235,9 +256,9 @@ pub enum BackendError {
     /// The action needs a signed-in visitor.
     #[error("the action needs a signed-in visitor")]
     IdentityRequired,
-    /// A caller who may only read sent a query that writes.
-    #[error("a query that writes takes an editor")]
-    OnlyReads,
+    /// A query writes, and may not.
+    #[error("the query may only read")]
+    OnlyReads(QueryAccess),
     /// A migration is in the file and not in the ledger.
     #[error("the migration was applied but not recorded")]
     NotRecorded,

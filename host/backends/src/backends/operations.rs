@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::calls::ActionCalls;
-use super::calls::requests::{As, CallBatch, check_ops};
+use super::calls::requests::{As, CallBatch, OwnerQuery, QueryBackend, check_ops};
 use super::export::BackendExporter;
 use super::history::BackendHistoryService;
 use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
+use super::model::QueryAccess;
 use super::requests::{
     BackendChangeRequest, CreateBackend, DefineActions, DryRunQuery, UpdateBackend,
 };
@@ -101,6 +102,27 @@ pub async fn define(
     } else {
         Defined::Actions(ActionList::new(&definitions.define(project, batch).await?))
     })
+}
+
+/// Runs a statement of the owner's, without a page. It writes only for an editor who did not ask for reading alone.
+///
+/// # Errors
+/// `forbidden` for a write, and errors of a query.
+pub async fn query(
+    actions: Arc<ActionCalls>,
+    at: AuthorizedBackend<Viewer>,
+    input: QueryBackend,
+) -> Result<Vec<u8>, Problem> {
+    let OwnerQuery {
+        sql,
+        params,
+        read_only,
+    } = input.checked()?;
+    let access = match QueryAccess::of(at.at.authority) {
+        QueryAccess::Write if read_only => QueryAccess::ReadByRequest,
+        access => access,
+    };
+    Ok(actions.query(at.backend.id, sql, params, access).await?)
 }
 
 /// Calls actions in one transaction, as visitors do.

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
-use http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
 
+use super::calls::requests::{CallBatch, QueryBackend};
+use super::calls::routes::CallServices;
+use super::calls::views::{BatchResult, QueryResult};
 use super::requests::{CreateBackend, DefineActions, UpdateBackend};
 use super::scope::AuthorizedBackend;
 use super::views::{BackendView, Defined, Updated};
@@ -145,4 +148,57 @@ pub async fn define(
     operations::define(definitions, at, (body.value, how))
         .await
         .map(Json)
+}
+
+/// Run a query without a page
+///
+/// An extension. The owner's own SQL, one statement, as at a page's `/api/query`: it reads and changes rows, never the schema. A viewer's
+/// only reads, and so does one with `read_only`.
+#[utoipa::path(
+    operation_id = "query_backend",
+    post, path = "/api/v1/projects/{id}/backend/query", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    request_body = QueryBackend,
+    responses((status = 200, description = "What the statement answers.", body = QueryResult)),
+    extensions(("x-problems" = json!("owner body forbidden not_found params_mismatch reserved_param statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn query(
+    State(calls): State<CallServices>,
+    at: AuthorizedBackend<Viewer>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.with_limit(calls.config.limits.op_body_bytes)?;
+    let input = body.json::<QueryBackend>().await?.value;
+    let json = operations::query(calls.actions, at, input).await?;
+    Ok(json_response(json))
+}
+
+/// Call actions without a page
+///
+/// An extension. Several calls as one, as visitors make them: all of them or none, in order. With `as` they run as that visitor.
+#[utoipa::path(
+    operation_id = "call_actions",
+    post, path = "/api/v1/projects/{id}/backend/batch", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    request_body = CallBatch,
+    responses((status = 200, description = "What each call does, in order.", body = BatchResult)),
+    extensions(("x-problems" = json!("owner body forbidden not_found params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn batch(
+    State(calls): State<CallServices>,
+    at: AuthorizedBackend<Editor>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.with_limit(calls.config.limits.op_body_bytes)?;
+    let input = body.json::<CallBatch>().await?.value;
+    let json = operations::batch(calls.actions, at, input).await?;
+    Ok(json_response(json))
+}
+
+/// Answers a result that is JSON already.
+fn json_response(json: Vec<u8>) -> Response {
+    let label = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, label)], json).into_response()
 }

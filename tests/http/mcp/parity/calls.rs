@@ -67,9 +67,15 @@ define_actions 200 {"project_id":"$project","actions":[{"name":"two","sql":"SELE
 define_actions 400 {"project_id":"$project","actions":[{"name":"Bad","sql":"SELECT 1"},{"name":"worse","sql":"DROP TABLE notes"}]}
 define_actions 400 {"project_id":"$project","actions":"add"}
 define_actions 400 {"project_id":"$project","actions":null}
-call_action 200 {"project_id":"$project","ops":[{"action":"add","params":{"text":"a"}},{"action":"one"}]}
-call_action 409 {"project_id":"$project","ops":[{"action":"add","params":{"text":"a"}},{"action":"add","params":{"text":null}}]}
-call_action 400 {"project_id":"$project","ops":[{"action":"add","params":{"text":{"from":[0,"id"]}}}]}
+query_backend 200 {"project_id":"$project","sql":"SELECT count(*) AS n FROM notes WHERE text LIKE :like","params":{"like":"a%"},"read_only":true}
+query_backend 200 {"project_id":"$project","sql":"INSERT INTO notes (text) VALUES ('b')"}
+query_backend 403 {"project_id":"$project","sql":"DELETE FROM notes","read_only":true}
+query_backend 400 {"project_id":"$project","sql":"DROP TABLE notes"}
+query_backend 400 {"project_id":"$project","sql":"SELECT :a","params":{"b":1}}
+query_backend 400 {"project_id":"$project"}
+call_actions 200 {"project_id":"$project","ops":[{"action":"add","params":{"text":"a"}},{"action":"one"}]}
+call_actions 409 {"project_id":"$project","ops":[{"action":"add","params":{"text":"a"}},{"action":"add","params":{"text":null}}]}
+call_actions 400 {"project_id":"$project","ops":[{"action":"add","params":{"text":{"from":[0,"id"]}}}]}
 get_backend 200 {"project_id":"$project"}
 export_backend 200 {"project_id":"$project"}
 list_backend_history 200 {"project_id":"$project"}

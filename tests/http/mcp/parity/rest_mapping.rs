@@ -10,10 +10,7 @@ use svc_tests::{Answer, ReadAnswer, TestServer};
 use super::server_pair::ParityServer;
 
 /// Twins beside the operations of owners: REST's operation, the tool and its action.
-const OTHER_TWINS: [(&str, &str, &str); 2] = [
-    ("deploy", "deploy_asset", ""),
-    ("call_action", "manage_backend", "batch"),
-];
+const OTHER_TWINS: [(&str, &str, &str); 1] = [("deploy", "deploy_asset", "")];
 
 /// Arguments of tools by the parameters of REST's paths; others have one name.
 const ARGUMENTS_OF_PATH_PARAMETERS: [(&str, &[&str]); 3] = [
@@ -22,15 +19,12 @@ const ARGUMENTS_OF_PATH_PARAMETERS: [(&str, &[&str]); 3] = [
     ("pid", &["price_id"]),
 ];
 
-/// Page whose backend is called: REST names a page, the tool its project.
-const PAGE_OF_BACKEND: (&str, &str) = ("{slug}", "room");
-
 /// Arguments that only tools take: which action, and which part of an answer.
 const ONLY_OF_TOOLS: [(&str, &[&str]); 6] = [
     ("deploy_asset", &[]),
     ("manage_project", &["action"]),
     ("manage_frontend", &["action", "find", "offset"]),
-    ("manage_backend", &["action", "part", "table", "ops", "as"]),
+    ("manage_backend", &["action", "part", "table"]),
     ("manage_payments", &["action"]),
     ("manage_workspace", &["action"]),
 ];
@@ -123,10 +117,7 @@ impl Route {
     /// REST's path and body for a tool's arguments.
     pub(super) fn rest_request(&self, id: &str, arguments: &Value) -> (String, Value) {
         let mut left = arguments.as_object().unwrap().clone();
-        let mut path = self.path.replace(PAGE_OF_BACKEND.0, PAGE_OF_BACKEND.1);
-        if path != self.path {
-            left.remove("project_id");
-        }
+        let mut path = self.path.clone();
         while let Some((before, after)) = path.split_once('{') {
             let (parameter, after) = after.split_once('}').unwrap();
             let names = argument_names(parameter);
@@ -152,7 +143,7 @@ impl Route {
     /// The arguments that a tool has for it.
     fn arguments(&self, id: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        for parameter in self.path.replace(PAGE_OF_BACKEND.0, "").split('{').skip(1) {
+        for parameter in self.path.split('{').skip(1) {
             let parameter = parameter.split('}').next().unwrap();
             let ours = argument_names(parameter);
             let ours = match (parameter, self.path.contains("/workspaces/")) {

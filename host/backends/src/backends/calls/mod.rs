@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use super::actions::{ActionDefinitions, statement_error};
 use super::model::{
-    BackendError, CallableAction, USER_EMAIL_BIND, USER_ID_BIND, is_writing_statement, param_names,
-    requires_identity,
+    BackendError, CallableAction, QueryAccess, USER_EMAIL_BIND, USER_ID_BIND, is_writing_statement,
+    param_names, requires_identity,
 };
 use super::service::Backends;
 use requests::BatchedCall;
@@ -135,7 +135,7 @@ impl ActionCalls {
         Ok(action)
     }
 
-    /// Runs an owner's query, which only reads unless the owner `may_write`.
+    /// Runs an owner's query.
     ///
     /// # Errors
     /// [`BackendError`]; then nothing is changed.
@@ -144,12 +144,12 @@ impl ActionCalls {
         id: BackendId,
         sql: String,
         given: Params,
-        may_write: bool,
+        access: QueryAccess,
     ) -> Result<ResultJson, BackendError> {
         let text = sql.clone();
         let query = self.backends.verdicts.query(sql).await?;
-        if is_writing_statement(&query.verdict) && !may_write {
-            return Err(BackendError::OnlyReads);
+        if is_writing_statement(&query.verdict) && access != QueryAccess::Write {
+            return Err(BackendError::OnlyReads(access));
         }
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;

@@ -9,6 +9,7 @@ use crate::http::problem::Problem;
 use crate::visitors::ActionCallerIdentity;
 use svc_database::BatchStepParam;
 use svc_database::values::{self, Params};
+use svc_sandbox::MAX_STATEMENT_BYTES;
 
 /// Maximum number of ops in a batch.
 pub const MAX_OPS: usize = 20;
@@ -220,6 +221,67 @@ pub struct RunQuery {
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
     pub(super) params: NamedParams<values::Value>,
+}
+
+impl RunQuery {
+    /// Checks the query.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub(super) fn checked(self) -> Result<(String, Params), Problem> {
+        check_sql(&self.sql)?;
+        Ok((self.sql, self.params.0))
+    }
+}
+
+/// A query of the owner's, without a page.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueryBackend {
+    /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`.
+    #[schema(max_length = 65_536, example = "SELECT count(*) AS n FROM notes")]
+    sql: String,
+    /// A value for each of its binds, and nothing else.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
+    params: NamedParams<values::Value>,
+    /// Whether a statement that writes is refused; no, if absent.
+    read_only: Option<bool>,
+}
+
+/// Checked query of the owner's.
+#[derive(Debug)]
+pub struct OwnerQuery {
+    pub sql: String,
+    pub params: Params,
+    /// Whether a statement that writes is refused.
+    pub read_only: bool,
+}
+
+impl QueryBackend {
+    /// Checks the query.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<OwnerQuery, Problem> {
+        check_sql(&self.sql)?;
+        Ok(OwnerQuery {
+            sql: self.sql,
+            params: self.params.0,
+            read_only: self.read_only.unwrap_or(false),
+        })
+    }
+}
+
+/// Refuses a statement that the gate would not look at.
+fn check_sql(sql: &str) -> Result<(), Problem> {
+    if sql.len() > MAX_STATEMENT_BYTES {
+        return Err(invalid_request(format!(
+            "`sql` has {} bytes; {MAX_STATEMENT_BYTES} is the most.",
+            sql.len()
+        )));
+    }
+    Ok(())
 }
 
 /// A value of a row or a param; `openapi/rules.rs` describes it.

@@ -15,6 +15,7 @@ use crate::access::{
     self, Authenticator, AuthorizedCaller, Editor, MaybeCaller, Viewer, credential_invalid,
     credential_missing, run_to_completion,
 };
+use crate::backends::model::QueryAccess;
 use crate::backends::{ActionDefinitions, BackendError, Backends};
 use crate::config::Config;
 use crate::control::audit::{AuditActor, with_actor};
@@ -23,7 +24,7 @@ use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{NoQueryParams, UnreadBody, check_single_headers, invalid_request};
+use crate::http::extract::{NoQueryParams, UnreadBody, check_single_headers};
 use crate::http::held_answers::HeldAnswerBudget;
 use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
@@ -231,22 +232,12 @@ pub async fn query(
     let caller = require_caller(caller)?;
     let body = body.with_limit(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
-    let request = body.json::<RunQuery>().await?.value;
-    let most = svc_sandbox::MAX_STATEMENT_BYTES;
-    if request.sql.len() > most {
-        return Err(invalid_request(format!(
-            "`sql` has {} bytes; {most} is the most.",
-            request.sql.len()
-        )));
-    }
+    let (sql, params) = body.json::<RunQuery>().await?.value.checked()?;
     let flow = caller.flow();
     calls.answers.check(&flow)?;
     let actions = Arc::clone(&calls.actions);
-    let may_write = at.require::<Editor>().is_ok();
-    let work = async move {
-        let query = actions.query(backend, request.sql, request.params.0, may_write);
-        query.await
-    };
+    let access = QueryAccess::of(at);
+    let work = async move { actions.query(backend, sql, params, access).await };
     let actor = AuditActor::new(caller.id(), &context.request_id);
     let done = flow.clone().scope(with_actor(actor, work));
     Ok(json_answer(&calls, flow, done.await?))
