@@ -125,6 +125,22 @@ declare namespace svc {
     function room(id: string, opts?: { reconnect?: boolean; identify?: boolean }): Room;
   }
 
+  /** A price that can be bought. */
+  interface Offer {
+    id: string;
+    /** A name that a checkout takes in place of the id. */
+    key: string | null;
+    /** The product's name. */
+    product: string;
+    description: string | null;
+    label: string;
+    /** In minor units of the currency, such as cents. */
+    amount: number;
+    currency: string;
+    /** Paid every month. */
+    recurring: boolean;
+  }
+
   /** What this visitor has paid for, and has now. */
   interface Payment {
     price: string;
@@ -140,7 +156,9 @@ declare namespace svc {
   }
 
   namespace payments {
-    /** Leaves the page for the checkout. The visitor comes back to `returnTo` (else to where they are) with `?checkout=success` or `=canceled`, which proves nothing. */
+    /** Lists what is on sale here. */
+    function catalog(): Promise<Offer[]>;
+    /** Takes the id or the key of a price. Leaves the page for the checkout. The visitor comes back to `returnTo` (else to where they are) with `?checkout=success` or `=canceled`, which proves nothing. */
     function checkout(price: string, opts?: { returnTo?: string }): Promise<never>;
     /** Says what counts now: refunded and ended purchases are not there. */
     function status(): Promise<{ payments: Payment[] }>;

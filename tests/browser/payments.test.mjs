@@ -13,7 +13,7 @@ before(async () => {
   [svc, browser] = await Promise.all([startSvc({ options: ['--dev'] }), startBrowser()]);
   const ask = await svc.owner('acme');
   const { id } = await ask('POST', '', { name: 'Books' });
-  const price = { product_name: 'Handbook', label: 'PDF', amount: 900, currency: 'eur' };
+  const price = { key: 'handbook', product_name: 'Handbook', label: 'PDF', amount: 900, currency: 'eur' };
   const { id: priceId } = await ask('POST', `/${id}/payments/catalog`, price);
   const guide = await readFile(new URL('../../docs/payments.md', import.meta.url), 'utf8');
   const page = guide.split('```html\n')[1].split('```')[0];
@@ -25,6 +25,22 @@ before(async () => {
 after(async () => {
   await browser?.close();
   await svc?.stop();
+});
+
+test('a page shows what is on sale, and sells it by its key', async () => {
+  const { page, context } = await openPage(browser, new URL(shop.url).origin);
+  await page.goto(shop.url);
+  const prices = await page.evaluate(() => window.svc.payments.catalog());
+  const { id, ...offer } = prices[0];
+  assert.equal(prices.length, 1);
+  assert.match(id, /^price_/);
+  assert.deepEqual(offer, {
+    key: 'handbook', product: 'Handbook', description: null, label: 'PDF', amount: 900, currency: 'eur', recurring: false,
+  });
+  // The promise never settles, because the page is left.
+  await page.evaluate(() => { window.svc.payments.checkout('handbook'); });
+  await page.getByText('no money moves').waitFor();
+  await context.close();
 });
 
 test('a visitor buys, comes back, and has it until the money goes back', async () => {

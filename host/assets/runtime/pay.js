@@ -13,6 +13,7 @@
       }
       return buying.get(price);
     },
+    catalog: () => call('/payments/catalog', undefined, 'GET').then(({ prices }) => prices),
     status: () => call('/payments/status', undefined, 'GET'),
   };
   // A page that is shown again as it was has nothing under way.

@@ -8,6 +8,10 @@ const ACTION_NAME_LENGTH: usize = 64;
 pub const PROJECT_NAME_LENGTH: usize = 100;
 /// Length of the random suffix of a slug whose numbered candidates are taken, in characters.
 pub const RANDOM_SUFFIX_LENGTH: usize = 6;
+/// Length limit of a price's key, in characters.
+const PRICE_KEY_LENGTH: usize = 64;
+/// Prefix of the ids of prices, which no key has.
+const PRICE_ID_PREFIX: &str = "price_";
 /// Highest number of a numbered candidate; candidates with random suffixes come after it.
 const LAST_SLUG_NUMBER: u32 = 9;
 
@@ -34,6 +38,21 @@ pub fn is_action_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// Whether `key` can be a price's: `^[a-z][a-z0-9_-]{0,63}$`, not beginning as ids of prices do.
+pub fn is_price_key(key: &str) -> bool {
+    key.len() <= PRICE_KEY_LENGTH
+        && !is_price_id(key)
+        && key.starts_with(|c: char| c.is_ascii_lowercase())
+        && key
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
+}
+
+/// Whether a text that names a price is an id, and no key.
+pub fn is_price_id(text: &str) -> bool {
+    text.starts_with(PRICE_ID_PREFIX)
 }
 
 /// Whether `name` can be a project's: not blank, and 100 characters at most.
@@ -112,6 +131,22 @@ mod tests {
         for bad in ["", "A", "1a", "_a", "a-b", "a.b", "ä", "a b", &longer] {
             assert!(!is_action_name(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn keys_of_prices() {
+        let longest = "a".repeat(64);
+        for good in ["a", "pro", "pro-2026", "a_", "price", "prices_", &longest] {
+            assert!(is_price_key(good), "{good}");
+        }
+        let longer = "a".repeat(65);
+        for bad in [
+            "", "A", "1a", "_a", "-a", "a.b", "ä", "a b", "a\n", "price_", "price_a", &longer,
+        ] {
+            assert!(!is_price_key(bad), "{bad}");
+        }
+        assert!(is_price_id("price_2Wn3bQmZ0hXk81TtVd5sYc4L"));
+        assert!(!is_price_id("pro"));
     }
 
     #[test]

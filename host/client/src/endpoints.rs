@@ -109,6 +109,12 @@ endpoints! {
     OP: POST "/{slug}/api/op" [] {"action" "params"} once => ROWS;
     /// Runs the owner's SQL.
     QUERY: POST "/{slug}/api/query" [] {"sql" "params"} once => ROWS;
+    /// Lists the catalog of prices.
+    CATALOG: GET "/api/v1/projects/{id}/payments/catalog" [] {} => CATALOG;
+    /// Adds a price.
+    ADD_PRICE: POST "/api/v1/projects/{id}/payments/catalog" [] {"key" "product_name" "description" "label" "amount" "currency" "recurring"} creates => PRICE;
+    /// Takes a price off the catalog.
+    WITHDRAW_PRICE: DELETE "/api/v1/projects/{id}/payments/catalog/{pid}" [] {} => PRICE;
     /// Describes the API.
     DESCRIPTION: GET "/api/v1/openapi.json" [] {} => DESCRIPTION;
 }

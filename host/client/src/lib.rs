@@ -19,6 +19,7 @@ mod login;
 mod manifest;
 mod output;
 mod params;
+mod prices;
 mod profile;
 mod progress;
 mod projects;
@@ -85,6 +86,9 @@ pub enum ClientCommand {
     /// List, define and call actions
     #[command(subcommand)]
     Action(actions::ActionCommand),
+    /// List, add and withdraw what a project sells
+    #[command(subcommand)]
+    Price(prices::PriceCommand),
 }
 
 /// Arguments that commands of the client have in common.
@@ -136,6 +140,7 @@ impl ClientCommand {
             Self::Revision(revision) => revision.run().await,
             Self::Backend(backend) => backend.run().await,
             Self::Action(action) => action.run().await,
+            Self::Price(price) => price.run().await,
         }
     }
 }

@@ -137,6 +137,12 @@ const MIGRATION_MEMBERS: &[MemberConstraint] = &[
     ("applied_at", MemberRule::Cursor),
 ];
 
+const PRICE_MEMBERS: &[MemberConstraint] = &[
+    ("id", MemberRule::Id),
+    ("key", MemberRule::Id),
+    ("currency", MemberRule::Word),
+    ("created_at", MemberRule::Cursor),
+];
 pub(super) const NOTHING: ResponseConstraints = ResponseConstraints::new(SMALL_BYTES, &[]);
 pub(super) const SHARE: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,
@@ -234,6 +240,17 @@ pub(super) const RESTORED: ResponseConstraints = ResponseConstraints::new(
     ],
 );
 pub(super) const ROWS: ResponseConstraints = ResponseConstraints::new(LARGE_BYTES, &[]);
+pub(super) const CATALOG: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[(
+        "products",
+        MemberRule::List(&[
+            ("id", MemberRule::Id),
+            ("prices", MemberRule::List(PRICE_MEMBERS)),
+        ]),
+    )],
+);
+pub(super) const PRICE: ResponseConstraints = ResponseConstraints::new(SMALL_BYTES, PRICE_MEMBERS);
 pub(super) const DESCRIPTION: ResponseConstraints = ResponseConstraints::new(LIST_BYTES, &[]);
 
 impl MemberRule {

@@ -196,6 +196,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
             limited(RateLimitRule::Checkout, post(payments::checkout)),
         )
         .route("/{slug}/payments/status", get(payments::status))
+        .route("/{slug}/payments/catalog", get(payments::offers))
         .route("/", get(frontends::home))
         .route("/favicon.ico", get(landing::no_icon))
         .route("/_svc/runtime/{file}", get(runtime::runtime))
@@ -344,6 +345,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(live::listen))
         .routes(routes!(payments::checkout).map(limited(RateLimitRule::Checkout)))
         .routes(routes!(payments::status))
+        .routes(routes!(payments::offers))
         .routes(routes!(webhooks::receive))
         .routes(routes!(sign_in::login).map(limited(RateLimitRule::SignIn)))
         .routes(routes!(sign_in::callback).map(limited(RateLimitRule::SignIn)))

@@ -256,6 +256,7 @@ mod tests {
             ("POST /room/mcp", "page room"),
             ("GET /room/auth/status", "control"),
             ("POST /room/payments/checkout", "control"),
+            ("GET /room/payments/catalog", "control"),
             ("POST /mcp", "control"),
             ("GET /api/v2/x", "none"),
             ("GET /api/v1/projects/p/backend/other", "none"),

@@ -118,6 +118,10 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     fixture.server.get("/room").answer().await.expect(200);
     let views = fixture.server.visits("room").await;
     assert!(views > 0);
+    let price = json!({ "key": "pro", "product_name": "Club", "label": "Monthly", "amount": 500, "currency": "eur" });
+    let catalog = format!("/{}/payments/catalog", fixture.project);
+    let sent = fixture.owner.post(&fixture.server, &catalog, &price).await;
+    let sold = sent.expect(201).json();
     let made = folder_of_backups.back_up(fixture.server.data()).await;
     assert_eq!(
         (&made["complete"], &made["one_time_left_out"]),
@@ -155,6 +159,9 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     assert_eq!(process.get("/down").await.status, 403);
     process.get("/once").await.problem(404, "not_found");
     assert_eq!(guest_status(&process).await, json!([{ "name": "Ada" }]));
+    let offers = process.get("/room/payments/catalog").await.expect(200);
+    let offer = &offers.json()["prices"][0];
+    assert_eq!((&offer["id"], &offer["key"]), (&sold["id"], &json!("pro")));
     // The owner's credential and the page's history are there, and everything goes on.
     let url = process.url(&format!("/api/v1/projects/{}/backend", fixture.project));
     let owner = process

@@ -79,6 +79,9 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "action" "show" "a";
     owner "action" "define" "a.sql", "a.sql";
     owner "action" "call" "a";
+    owner "price" "list";
+    owner "price" "add" "pro" "--product" "Club" "--label" "Monthly" "--amount" "500" "--currency" "eur";
+    owner "price" "withdraw" "pro";
 };
 
 /// Commands that ask no server: their own files, or a server of their own.

@@ -10,6 +10,7 @@ mod document;
 mod failures;
 mod hostile;
 mod pages;
+mod prices;
 mod publish;
 mod session;
 mod terminal;

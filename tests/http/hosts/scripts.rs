@@ -41,6 +41,7 @@ async fn any_origin_may_read_but_never_with_credentials() {
     for path in [
         "/page/auth/status",
         "/page/payments/status",
+        "/page/payments/catalog",
         "/x/auth/login",
     ] {
         let answer = server

@@ -112,7 +112,7 @@ impl ExampleRecorder {
         let (payments, post) = (format!("{project}/payments"), Method::POST);
         let catalog = format!("{payments}/catalog");
         let price = json!({
-            "product_name": "Handbook", "description": "All there is to know.", "label": "PDF", "amount": 900, "currency": "eur",
+            "key": "handbook", "product_name": "Handbook", "description": "All there is to know.", "label": "PDF", "amount": 900, "currency": "eur",
         });
         let to = (post.clone(), catalog.as_str());
         let made = self
@@ -156,6 +156,9 @@ impl ExampleRecorder {
             .header("cookie", cookie);
         let status = status.answer().await.expect(200).json();
         self.record("payment_status", "answer", "paid", &status);
+        let offers = self.server.get("/notes/payments/catalog").answer().await;
+        let offers = offers.expect(200).json();
+        self.record("list_offers", "answer", "prices", &offers);
         let sessions = format!("{payments}/sessions");
         let to = (Method::GET, sessions.as_str());
         self.answer(("list_sessions", "sessions"), to, None).await;

@@ -30,7 +30,7 @@ async fn a_catalog_needs_neither_a_backend_nor_a_provider() {
     assert_eq!(
         made,
         json!({
-            "id": id, "label": "Pot", "amount": 300, "currency": "eur", "recurring": false, "active": true,
+            "id": id, "key": null, "label": "Pot", "amount": 300, "currency": "eur", "recurring": false, "active": true,
             "created_at": "2026-11-20T12:00:00.000Z",
             "product": { "id": product, "name": "Tea", "description": null },
         })

@@ -8,6 +8,7 @@ mod dev;
 mod endings;
 mod fresh_cookies;
 mod hostile;
+mod keys;
 mod mirror;
 mod orders;
 mod recognition;

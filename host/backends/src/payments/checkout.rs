@@ -28,6 +28,7 @@ const DOUBLE_CLICK_SECONDS: i64 = 60;
 /// Request of a visitor to begin a checkout.
 #[derive(Clone, Debug)]
 pub struct CheckoutRequest {
+    /// Id or key of the price.
     pub price: String,
     /// URL of the page on the requested host: an origin and a path.
     pub return_to: Url,

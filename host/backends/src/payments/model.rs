@@ -76,6 +76,8 @@ pub struct Product {
 #[derive(Clone, Debug)]
 pub struct Price {
     pub id: String,
+    /// Name that the owner chose; unique among the active prices of a project.
+    pub key: Option<String>,
     /// Part of the product that the price is for, or its duration.
     pub label: String,
     /// Amount in minor units.
@@ -93,6 +95,8 @@ pub struct Price {
 /// Price to create; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewPrice {
+    /// Name by which a checkout may ask for the price.
+    pub key: Option<String>,
     pub product_name: String,
     pub description: Option<String>,
     /// Part of the product that the price is for.
@@ -172,6 +176,9 @@ pub enum PaymentError {
     /// The price is no longer in the catalog.
     #[error("the price is inactive")]
     PriceInactive,
+    /// Another active price of the project has the key.
+    #[error("the key `{0}` is taken")]
+    KeyTaken(String),
     /// The catalog has the maximum number of prices.
     #[error("the catalog is full")]
     CatalogFull,

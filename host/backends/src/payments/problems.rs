@@ -11,11 +11,17 @@ impl From<PaymentError> for Problem {
         match error {
             PaymentError::NoPrice => Self::new(
                 ProblemCode::NotFound,
-                "There is no such price in this project: send the `id` of one in its catalog.",
+                "There is no such price in this project: send the `id` or the `key` of one in its catalog.",
             ),
             PaymentError::PriceInactive => Self::new(
                 ProblemCode::PriceInactive,
                 "The price was taken off the catalog: offer another price of it.",
+            ),
+            PaymentError::KeyTaken(key) => Self::new(
+                ProblemCode::PriceKeyTaken,
+                format!(
+                    "An active price of the project has the key `{key}`: take it off the catalog first, or choose another key."
+                ),
             ),
             PaymentError::CatalogFull => invalid_request(format!(
                 "The catalog has {MAX_PRICES} prices, which is the most, inactive ones included."

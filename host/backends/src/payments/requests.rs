@@ -9,12 +9,17 @@ use super::model::{
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::Problem;
 use crate::stripe::currencies;
+use svc_base::names::is_price_key;
 use svc_base::numbers::{WholeNumber, optional_whole_number};
 
 /// A price to put into the catalog.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddPrice {
+    /// Name by which checkouts may ask for the price. It does not begin with `price_`, and no other active price of the project has it. A
+    /// price that is off the catalog leaves its key to another.
+    #[schema(pattern = "^[a-z][a-z0-9_-]{0,63}$", example = "handbook")]
+    pub key: Option<String>,
     /// The product's name: prices with one name share a product.
     #[schema(min_length = 1, max_length = 200, example = "Handbook")]
     pub product_name: String,
@@ -27,7 +32,7 @@ pub struct AddPrice {
     /// In minor units of the currency, such as cents.
     #[schema(value_type = i64, minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 900)]
     pub amount: serde_json::Number,
-    /// A currency of ISO 4217, in either case.
+    /// A currency of ISO 4217 that has a minor unit, in either case; any other is a 400.
     #[schema(pattern = "^[A-Za-z]{3}$", example = "eur")]
     pub currency: String,
     /// Whether it is paid every month, as a subscription; otherwise once.
@@ -49,7 +54,7 @@ pub struct ListSessions {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeginCheckout {
-    /// The price's id.
+    /// The price's id, or its key: a key means the active price that has it.
     #[schema(example = "price_2Wn3bQmZ0hXk81TtVd5sYc4L")]
     pub price: String,
     /// Where the visitor comes back to: a path below the page's own address; the page itself, if absent.
@@ -63,6 +68,7 @@ impl AddPrice {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewPrice, Problem> {
+        check_key(self.key.as_deref())?;
         check_name("product_name", &self.product_name)?;
         check_characters(
             "description",
@@ -78,6 +84,7 @@ impl AddPrice {
             ));
         }
         Ok(NewPrice {
+            key: self.key,
             product_name: self.product_name,
             description: self.description.filter(|text| !text.is_empty()),
             label: self.label,
@@ -100,6 +107,15 @@ fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
         return Err(wrong());
     }
     i64::try_from(amount).map_err(|_| wrong())
+}
+
+fn check_key(key: Option<&str>) -> Result<(), Problem> {
+    match key {
+        Some(key) if !is_price_key(key) => Err(invalid_request(
+            "`key` must match `^[a-z][a-z0-9_-]{0,63}$` and not begin with `price_`, as the ids of prices do.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_name(field: &str, text: &str) -> Result<(), Problem> {

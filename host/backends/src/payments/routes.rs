@@ -12,7 +12,7 @@ use super::buyer::{self, Buyer};
 use super::checkout::{CheckoutRequest, return_address};
 use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
-use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
+use super::views::{CatalogView, CheckoutView, OfferList, PaymentList, PricedView, SessionList};
 use super::{Payments, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
@@ -66,6 +66,8 @@ pub async fn catalog(
 /// Put a price into the catalog
 ///
 /// Prices with one `product_name` share a product, which is made with the first. A price never changes: take it off, and add another.
+/// A `key` that another active price of the project has is a 409 `price_key_taken`. A currency that is not one of ISO 4217 with a minor unit, and
+/// a `key` that begins with `price_`, are a 400 `invalid_request`.
 #[utoipa::path(
     operation_id = "add_price",
     post, path = "/api/v1/projects/{id}/payments/catalog", tag = "payments",
@@ -75,7 +77,7 @@ pub async fn catalog(
     ),
     request_body = AddPrice,
     responses((status = 201, description = "The price, which can be bought from now on.", body = PricedView)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict price_key_taken forbidden not_found"))),
     security(("bearer" = []))
 )]
 pub async fn add_price(
@@ -98,7 +100,7 @@ pub async fn add_price(
 
 /// Take a price off the catalog
 ///
-/// Nobody can buy it any more. It stays listed, and what was bought stays bought.
+/// Nobody can buy it any more, and its key is free for another price. It stays listed, and what was bought stays bought.
 #[utoipa::path(
     operation_id = "deactivate_price",
     delete, path = "/api/v1/projects/{id}/payments/catalog/{pid}", tag = "payments",
@@ -141,6 +143,29 @@ pub async fn sessions(
 ) -> Result<Json<SessionList>, Problem> {
     let input = query.read()?;
     operations::sessions(payments, at, input).await.map(Json)
+}
+
+/// Say what is on sale
+///
+/// Lists the prices of the page's project that can be bought now, for everybody. A checkout takes the `id` or the `key` of one.
+#[utoipa::path(
+    operation_id = "list_offers",
+    get, path = "/{slug}/payments/catalog", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 200, description = "The prices.", body = OfferList)),
+    extensions(("x-problems" = json!("disabled not_found capacity_reached")))
+)]
+pub async fn offers(
+    State(state): State<CheckoutServices>,
+    context: HttpRequestContext,
+    Path(slug): Path<String>,
+) -> Result<Response, Problem> {
+    let page = frontend(&state, &context, &slug).await?;
+    let prices = state.payments.active_prices(&page).await?;
+    let mut response = Json(OfferList::new(prices)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
+    Ok(response)
 }
 
 /// Begin a checkout

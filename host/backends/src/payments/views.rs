@@ -34,6 +34,8 @@ pub struct PriceView {
     /// Identifier of the price, which a checkout names.
     #[schema(pattern = "^price_[0-9A-Za-z]+$")]
     id: String,
+    /// Name that a checkout takes in place of the id, if the owner gave it one.
+    key: Option<String>,
     /// Part of the product that the price is for.
     label: String,
     /// In minor units.
@@ -68,6 +70,35 @@ pub struct ProductRef {
     name: String,
     /// Description of the product.
     description: Option<String>,
+}
+
+/// What a page's project sells.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OfferList {
+    /// Prices that can be bought, by product, oldest first.
+    prices: Vec<OfferView>,
+}
+
+/// A price that can be bought.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OfferView {
+    /// Identifier of the price.
+    #[schema(pattern = "^price_[0-9A-Za-z]+$")]
+    id: String,
+    /// Name that a checkout takes in place of the id, if the owner gave it one.
+    key: Option<String>,
+    /// Name of the product.
+    product: String,
+    /// Description of the product.
+    description: Option<String>,
+    /// Part of the product that the price is for.
+    label: String,
+    /// In minor units.
+    amount: i64,
+    /// In lower case.
+    currency: String,
+    /// Whether it is paid every month.
+    recurring: bool,
 }
 
 /// List of sessions.
@@ -175,6 +206,7 @@ impl From<&Price> for PriceView {
     fn from(price: &Price) -> Self {
         Self {
             id: price.id.clone(),
+            key: price.key.clone(),
             label: price.label.clone(),
             amount: price.amount,
             currency: price.currency.clone(),
@@ -211,6 +243,30 @@ impl CatalogView {
             }
         }
         Self { products }
+    }
+}
+
+impl OfferList {
+    /// Returns the view of prices that can be bought.
+    pub fn new(prices: Vec<Price>) -> Self {
+        Self {
+            prices: prices.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<Price> for OfferView {
+    fn from(price: Price) -> Self {
+        Self {
+            id: price.id,
+            key: price.key,
+            product: price.product.name,
+            description: price.product.description,
+            label: price.label,
+            amount: price.amount,
+            currency: price.currency,
+            recurring: price.recurring,
+        }
     }
 }
 

@@ -27,6 +27,7 @@ const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../../migrations/0016_checkout_cookies.sql"),
     include_str!("../../../migrations/0017_checkout_cookie_links.sql"),
     include_str!("../../../migrations/0018_installed_guests.sql"),
+    include_str!("../../../migrations/0020_price_keys.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;
@@ -144,6 +145,42 @@ mod tests {
             "Ära@x.example",
         ];
         assert_eq!(rows, keys.map(|key| (key.to_owned(), false)));
+    }
+
+    #[test]
+    fn of_the_active_prices_of_a_project_one_has_a_key() {
+        let c = Connection::open_in_memory().unwrap();
+        let number = MIGRATION_SCRIPTS
+            .iter()
+            .position(|script| script.contains("payment_prices ADD COLUMN key"));
+        let number = number.unwrap();
+        for script in &MIGRATION_SCRIPTS[..number] {
+            c.execute_batch(script).unwrap();
+        }
+        c.execute(
+            "INSERT INTO payment_prices (id, project_id, product_id, label, amount, currency, recurring, created_at)
+             VALUES ('old', 'p', 'q', 'l', 1, 'eur', 0, 0), ('older', 'p', 'q', 'l', 1, 'eur', 0, 0)",
+            [],
+        )
+        .unwrap();
+        c.execute_batch(MIGRATION_SCRIPTS[number]).unwrap();
+        let counted = "SELECT count(*) FROM payment_prices WHERE key IS NULL AND active";
+        let old: u32 = c.query_row(counted, [], |row| row.get(0)).unwrap();
+        assert_eq!(old, 2);
+        let add = |id: &str, project: &str| {
+            c.execute(
+                "INSERT INTO payment_prices (id, project_id, product_id, key, label, amount, currency, recurring, created_at)
+                 VALUES (?1, ?2, 'q', 'pro', 'l', 1, 'eur', 0, 0)",
+                [id, project],
+            )
+        };
+        add("first", "p").unwrap();
+        assert!(add("second", "p").is_err());
+        add("foreign", "other").unwrap();
+        let withdraw = "UPDATE payment_prices SET active = 0 WHERE id = 'first'";
+        c.execute(withdraw, []).unwrap();
+        add("second", "p").unwrap();
+        assert!(add("third", "p").is_err());
     }
 
     #[test]

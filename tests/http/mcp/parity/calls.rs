@@ -92,7 +92,8 @@ list_rooms 404 {"project_id":"$project"}
 send_to_room 404 {"project_id":"$project","room":"lobby","type":"notice"}
 get_backend 200 {"project_id":"$project"}
 
-add_price 201 {"project_id":"$project","product_name":"Tea","label":"Pot","amount":300,"currency":"EUR","recurring":true,"description":"Leaves"} price=/id
+add_price 201 {"project_id":"$project","key":"pot","product_name":"Tea","label":"Pot","amount":300,"currency":"EUR","recurring":true,"description":"Leaves"} price=/id
+list_catalog 200 {"project_id":"$project"}
 deactivate_price 200 {"project_id":"$project","price_id":"$price"}
 deactivate_price 200 {"project_id":"$project","price_id":"$price"}
 deactivate_price 404 {"project_id":"$project","price_id":"price_none"}

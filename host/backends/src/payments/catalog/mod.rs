@@ -8,9 +8,11 @@ use super::model::{NewPrice, PaymentError, Price};
 use crate::control;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::serving::pages::ServedPage;
 use crate::projects;
 use crate::workspaces::credential;
 use svc_base::ids::{ProjectId, uuid_v7};
+use svc_base::names::is_price_id;
 
 impl Payments {
     /// Lists the prices of a project, by product.
@@ -19,6 +21,22 @@ impl Payments {
             .infra
             .control
             .read(move |c| store::catalog(c, &project));
+        Ok(read.await?)
+    }
+
+    /// Lists what a page's project sells: its active prices, by product.
+    ///
+    /// # Errors
+    /// `NoProject` for a quick share, or if the project has just ended.
+    pub(super) async fn active_prices(
+        &self,
+        page: &ServedPage,
+    ) -> Result<Vec<Price>, PaymentError> {
+        let project = self.project_of(page).await?;
+        let read = self
+            .infra
+            .control
+            .read(move |c| store::active_prices(c, &project));
         Ok(read.await?)
     }
 
@@ -66,19 +84,19 @@ impl Payments {
         write.await?.ok_or(PaymentError::NoPrice)
     }
 
-    /// Finds a price of a project, active or not.
+    /// Finds a price of a project by its id or its key, active or not. An active price goes before those that had its key earlier.
     ///
     /// # Errors
     /// `NoPrice` if the project has no such price.
     pub(super) async fn price(
         &self,
         project: ProjectId,
-        id: String,
+        named: String,
     ) -> Result<Price, PaymentError> {
-        let read = self
-            .infra
-            .control
-            .read(move |c| store::find_price(c, &project, &id));
+        let read = self.infra.control.read(move |c| match is_price_id(&named) {
+            true => store::find_price(c, &project, &named),
+            false => store::find_by_key(c, &project, &named),
+        });
         read.await?.ok_or(PaymentError::NoPrice)
     }
 }

@@ -7,7 +7,7 @@ use crate::payments::model::{MAX_PRICES, NewPrice, PaymentError, Price, Product}
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
-const SELECT_PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
+const SELECT_PRICE: &str = "SELECT r.id, r.key, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
     p.id AS product_id, p.name AS product_name, p.description AS product_description \
     FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
 
@@ -15,6 +15,7 @@ fn price_from_row(row: &Row<'_>) -> rusqlite::Result<Price> {
     let row = NamedColumnReader::new(row);
     Ok(Price {
         id: row.get("id")?,
+        key: row.get("key")?,
         label: row.get("label")?,
         amount: row.get("amount")?,
         currency: row.get("currency")?,
@@ -38,7 +39,29 @@ pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<V
     .collect()
 }
 
-/// Finds a price of a project.
+/// Lists the active prices of a project, by product and age.
+pub(super) fn active_prices(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Price>> {
+    c.prepare_cached(&format!(
+        "{SELECT_PRICE} WHERE r.project_id = ?1 AND r.active ORDER BY p.number, r.number"
+    ))?
+    .query_map([project], price_from_row)?
+    .collect()
+}
+
+/// Finds the price of a project that has a key: the active one, else the latest that had it.
+pub(super) fn find_by_key(
+    c: &Connection,
+    project: &ProjectId,
+    key: &str,
+) -> rusqlite::Result<Option<Price>> {
+    c.prepare_cached(&format!(
+        "{SELECT_PRICE} WHERE r.project_id = ?1 AND r.key = ?2 ORDER BY r.active DESC, r.number DESC LIMIT 1"
+    ))?
+    .query_row(params![project, key], price_from_row)
+    .optional()
+}
+
+/// Finds a price of a project by its id.
 pub(super) fn find_price(
     c: &Connection,
     project: &ProjectId,
@@ -59,6 +82,9 @@ pub(super) struct NewPriceIds {
 }
 
 /// Adds a price, and its product if that is new.
+///
+/// # Errors
+/// `CatalogFull`, or `KeyTaken` if an active price has the key.
 pub(super) fn insert_price(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -66,37 +92,27 @@ pub(super) fn insert_price(
     ids: &NewPriceIds,
     now: Timestamp,
 ) -> Result<Price, PaymentError> {
-    let prices: u64 = tx
-        .prepare_cached("SELECT count(*) FROM payment_prices WHERE project_id = ?1")
-        .and_then(|mut query| {
-            query.query_row([project], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
-        })
-        .map_err(Error::from)?;
-    if prices >= MAX_PRICES {
+    if count_prices(tx, project).map_err(Error::from)? >= MAX_PRICES {
         return Err(PaymentError::CatalogFull);
     }
+    if let Some(key) = &new.key {
+        let holder = find_by_key(tx, project, key).map_err(Error::from)?;
+        if holder.is_some_and(|price| price.active) {
+            return Err(PaymentError::KeyTaken(key.clone()));
+        }
+    }
     let insert = || {
-        let product: String = tx
-            .prepare_cached(
-                "INSERT INTO payment_products (id, project_id, name, description, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (project_id, name)
-                    DO UPDATE SET description = coalesce(excluded.description, description)
-                 RETURNING id",
-            )?
-            .query_row(
-                params![ids.product, project, new.product_name, new.description, now],
-                |row| row.get(0),
-            )?;
+        let product = upsert_product(tx, project, new, ids, now)?;
         tx.prepare_cached(
             "INSERT INTO payment_prices
-                (id, project_id, product_id, label, amount, currency, recurring, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                (id, project_id, product_id, key, label, amount, currency, recurring, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             ids.price,
             project,
             product,
+            new.key,
             new.label,
             new.amount,
             new.currency,
@@ -107,6 +123,33 @@ pub(super) fn insert_price(
     };
     let made = insert().map_err(Error::from)?;
     made.ok_or(PaymentError::NoPrice)
+}
+
+/// Counts the prices of a project, inactive ones included.
+fn count_prices(c: &Connection, project: &ProjectId) -> rusqlite::Result<u64> {
+    c.prepare_cached("SELECT count(*) FROM payment_prices WHERE project_id = ?1")?
+        .query_row([project], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+}
+
+/// Returns the id of the product of a new price, which is made with the first one.
+fn upsert_product(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    new: &NewPrice,
+    ids: &NewPriceIds,
+    now: Timestamp,
+) -> rusqlite::Result<String> {
+    tx.prepare_cached(
+        "INSERT INTO payment_products (id, project_id, name, description, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (project_id, name)
+            DO UPDATE SET description = coalesce(excluded.description, description)
+         RETURNING id",
+    )?
+    .query_row(
+        params![ids.product, project, new.product_name, new.description, now],
+        |row| row.get(0),
+    )
 }
 
 /// Deactivates a price; returns whether it was active.
