@@ -411,6 +411,7 @@ impl DomainServices {
             payments: Arc::clone(&self.payments),
             serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
+            answers: self.answers.clone(),
             config: Arc::clone(&self.foundation.infra.config),
         }
     }

@@ -21,10 +21,12 @@ use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages::{self, ServedPage};
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{UnparsedQuery, UnreadBody, invalid_request};
+use crate::http::held_answers::HeldAnswerBudget;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::{negotiate, origin};
 use crate::projects::scope::AuthorizedProject;
 use crate::visitors::Visitors;
+use svc_sandbox::CallerFlow;
 
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub struct CheckoutServices {
     pub serving: Arc<PageService>,
     /// Service of visitors.
     pub visitors: Arc<Visitors>,
+    /// Large answers that wait for their readers.
+    pub answers: HeldAnswerBudget,
     pub config: Arc<Config>,
 }
 
@@ -160,12 +164,14 @@ pub async fn offers(
     context: HttpRequestContext,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
+    let flow = CallerFlow::stranger(context.client.0);
+    state.answers.check(&flow)?;
     let page = frontend(&state, &context, &slug).await?;
     let prices = state.payments.active_prices(&page).await?;
     let mut response = Json(OfferList::new(prices)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
-    Ok(response)
+    Ok(state.answers.hold(flow, response).await)
 }
 
 /// Begin a checkout
