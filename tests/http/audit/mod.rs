@@ -65,6 +65,8 @@ async fn what_changes_is_in_the_list_of_acts() {
         "rollback_",
         "define_",
         "restore_",
+        "query_",
+        "call_",
     ];
     for row in operations::all() {
         let begins = |prefix: &&str| row.id.starts_with(prefix);
