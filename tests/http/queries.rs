@@ -419,6 +419,10 @@ async fn an_owner_queries_without_a_page() {
         (json!({ "sql": "SELECT :a" }), "params_mismatch"),
         (
             json!({ "sql": "SELECT :svc_user_id", "params": { "svc_user_id": "x" } }),
+            "statement_refused",
+        ),
+        (
+            json!({ "sql": "SELECT 1", "params": { "svc_user_id": "x" } }),
             "reserved_param",
         ),
     ] {
@@ -458,7 +462,8 @@ async fn a_batch_without_a_page_is_all_or_nothing() {
     let results = answer.expect(200).json()["results"].take();
     let row = json!({ "name": "Ada", "email": "ada@example.com" });
     assert_eq!(results[1]["rows"], json!([row]));
-    let failing = json!({ "ops": [add("Bob".into()), add(Value::Null)], "as": by });
+    let another = json!({ "user_id": "usr_other" });
+    let failing = json!({ "ops": [add("Bob".into()), add(Value::Null)], "as": another });
     let problem = send_without_page(&fixture, owner, "batch", &failing)
         .await
         .problem(409, "constraint_violation");

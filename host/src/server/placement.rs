@@ -110,7 +110,9 @@ fn place_of_backend<'r>(
         [] if *method == Method::PATCH && is_dry_run(query) => Some(backend),
         ["actions"] if *method == Method::PUT && is_dry_run(query) => Some(backend),
         [] | ["actions" | "restore"] => Some(RequestPlace::ControlWithBackend),
-        ["export" | "history" | "rooms"] | ["rooms", _, "messages"] => Some(backend),
+        ["export" | "history" | "rooms" | "query" | "batch"] | ["rooms", _, "messages"] => {
+            Some(backend)
+        }
         _ => None,
     }
 }

@@ -176,7 +176,7 @@ pub struct DryRunEffect {
     pub warnings: Vec<SchemaWarning>,
 }
 
-/// What an owner's query may do.
+/// Limit of what an owner's query may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryAccess {
     /// Read and write.

@@ -72,7 +72,7 @@ pub struct ProductRef {
     description: Option<String>,
 }
 
-/// What a page's project sells.
+/// Prices that a page's project sells for.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OfferList {
     /// Prices that can be bought, by product, oldest first.

@@ -43,7 +43,7 @@ update, exactly one of: actions, which pages may call: a name that is there is r
 (in a page await svc.db.op(\"add_note\", {text: \"hi\"}) answers {rows, columns, rows_affected, truncated}); \
 ddl, one additive migration, which changes nothing when sent again; realtime, whether pages have rooms for messages (svc.ws.room(id)); \
 agents, whether visitors' agents may call actions that need no sign-in as tools, at <page url>/mcp. \
-query: one SELECT, INSERT, UPDATE or DELETE of yours, which no page can call; what it writes stays written. \
+query: one statement of your own, which may write unless read_only. \
 batch: calls actions as a visitor, with `as` as a signed-in one, in one transaction; what they write stays written. \
 get: schema, migrations, actions, row counts. \
 export: where to download it as one SQLite file. \
@@ -61,9 +61,9 @@ pub(super) fn description() -> Description {
         "ddl": string_argument("create (required): CREATE TABLE, INDEX, VIEW and seed INSERTs, at least one TABLE. update: one migration of those or ALTER TABLE … ADD COLUMN. No names that begin with svc_."),
         "note": string_argument("update with ddl: what it is for."),
         "dry_run": { "type": "boolean", "description": "update with ddl or actions: only tries: the schema then, the actions that would break." },
-        "sql": string_argument("query (required): the statement, with :name binds."),
-        "params": { "type": "object", "description": "query: a value for each bind." },
-        "read_only": { "type": "boolean", "description": "query: refuses a statement that writes." },
+        "sql": string_argument("query (required): one SELECT, INSERT, UPDATE or DELETE."),
+        "params": { "type": "object", "description": "query: its binds." },
+        "read_only": { "type": "boolean", "description": "query: refuses to write." },
         "ops": {
             "type": "array", "maxItems": 20, "description": "batch (required): the calls, in order.",
             "items": {
