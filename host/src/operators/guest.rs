@@ -101,7 +101,7 @@ struct RecordedGuestChange {
     sequence: u64,
 }
 
-/// Where it is decided which guest serves.
+/// Record of which guest serves, where it is kept.
 #[derive(Debug)]
 enum GuestRecordStore<'i> {
     /// The folder of one machine.
@@ -164,10 +164,10 @@ impl SwitchGuest {
     /// Changes the record; where a server runs, answers once it follows the record.
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         let (world, now) = (self.world, at.clock.now());
-        let place = self.place(at)?;
-        let made = place.change(at, self.change.clone(), now).await;
+        let store = self.store(at)?;
+        let made = store.change(at, self.change.clone(), now).await;
         let (record, is_changed) = match made {
-            Err(error) if error.is_refusal() => (place.read(at).await?, false),
+            Err(error) if error.is_refusal() => (store.read(at).await?, false),
             made => (made?, true),
         };
         let (changed, deed) = match self.change {
@@ -180,8 +180,8 @@ impl SwitchGuest {
                 return OperationAnswer::new(&refused_outcome(world, from, &record), "");
             }
         };
-        let noted = place.record_audit(at, now).await;
-        let (effect, mut failures) = wait_for_server(at, &place, &changed).await;
+        let noted = store.record_audit(at, now).await;
+        let (effect, mut failures) = wait_for_server(at, &store, &changed).await;
         // The change is made, even if the audit entry fails.
         let unnoted = noted.err();
         failures.extend(unnoted.map(|error| format!("the audit log does not have it: {error}")));
@@ -198,7 +198,7 @@ impl SwitchGuest {
     }
 
     /// Finds where it is decided which guest serves.
-    fn place<'i>(&self, at: &'i Installation) -> anyhow::Result<GuestRecordStore<'i>> {
+    fn store<'i>(&self, at: &'i Installation) -> anyhow::Result<GuestRecordStore<'i>> {
         let folder = WorldFolder::new(&self.guests, self.world);
         let Some(app) = &at.server else {
             return Ok(GuestRecordStore::Folder(folder));
@@ -334,7 +334,7 @@ fn serving_digest(record: &GuestRecord, world: World) -> GuestDigest {
 /// reasons of a failure.
 async fn wait_for_server(
     at: &Installation,
-    place: &GuestRecordStore<'_>,
+    store: &GuestRecordStore<'_>,
     change: &RecordedGuestChange,
 ) -> (GuestChangeEffect, Vec<String>) {
     let Some(watcher) = &at.watcher else {
@@ -345,7 +345,7 @@ async fn wait_for_server(
             // The server is stopping.
             return (GuestChangeEffect::NextStart, Vec::new());
         };
-        let record = match place.read(at).await {
+        let record = match store.read(at).await {
             Ok(record) => record,
             Err(error) => return (GuestChangeEffect::Failed, vec![error.to_string()]),
         };

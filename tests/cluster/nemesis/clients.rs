@@ -7,8 +7,8 @@ use serde_json::json;
 use svc_tests::{Answer, SeededRng};
 use tokio::task::JoinSet;
 
+use super::client_context::ClientContext;
 use super::record::Outcome;
-use super::shared::ClientContext;
 use super::{edits, keys, pages};
 
 const WRITERS: u64 = 8;
@@ -31,48 +31,48 @@ fn outcome(answer: Option<&Answer>) -> Option<Outcome> {
     }
 }
 
-async fn write(shared: Arc<ClientContext>, writer: u64, mut rng: SeededRng) {
+async fn write(context: Arc<ClientContext>, writer: u64, mut rng: SeededRng) {
     let mut number = 0;
-    while shared.goes_on() {
+    while context.goes_on() {
         let entry = (writer, number);
-        let without_standbys = shared.without_standbys();
-        shared.record().rows.insert(entry, Outcome::Unknown);
+        let without_standbys = context.without_standbys();
+        context.record().rows.insert(entry, Outcome::Unknown);
         let params = json!({ "writer": writer, "number": number });
-        let answer = shared.call(&mut rng, "add", &params).await;
+        let answer = context.call(&mut rng, "add", &params).await;
         match outcome(answer.as_ref()) {
             Some(outcome) => {
-                let mut record = shared.record();
+                let mut record = context.record();
                 record.rows.insert(entry, outcome);
                 if outcome == Outcome::Acknowledged
                     && without_standbys.is_some()
-                    && without_standbys == shared.without_standbys()
+                    && without_standbys == context.without_standbys()
                 {
                     record.fault(format!("{entry:?} was acknowledged without standbys"));
                 }
             }
-            None => shared.record().fault(format!("{entry:?}: {answer:?}")),
+            None => context.record().fault(format!("{entry:?}: {answer:?}")),
         }
         number += 1;
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn read_rows(shared: Arc<ClientContext>, mut rng: SeededRng) {
-    while shared.goes_on() {
+async fn read_rows(context: Arc<ClientContext>, mut rng: SeededRng) {
+    while context.goes_on() {
         let writer = rng.draw() % WRITERS;
-        let (first, expected) = shared.record().expected(writer);
+        let (first, expected) = context.record().expected(writer);
         let params = json!({ "writer": writer, "first": first });
-        let answer = shared.call(&mut rng, "written", &params).await;
+        let answer = context.call(&mut rng, "written", &params).await;
         match answer.as_ref().map_or(503, |answer| answer.status) {
             200 => {
                 let answer = answer.unwrap().json();
                 let rows = answer["rows"].as_array().unwrap();
                 let numbers = rows.iter().map(|row| row["number"].as_u64().unwrap());
                 let numbers: Vec<u64> = numbers.collect();
-                shared.record().note_read(writer, &expected, &numbers);
+                context.record().note_read(writer, &expected, &numbers);
             }
             503 => {}
-            _ => shared.record().fault(format!("a read: {answer:?}")),
+            _ => context.record().fault(format!("a read: {answer:?}")),
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -81,35 +81,35 @@ async fn read_rows(shared: Arc<ClientContext>, mut rng: SeededRng) {
 /// Clients of all kinds.
 #[derive(Debug)]
 pub(super) struct Clients {
-    shared: Arc<ClientContext>,
+    context: Arc<ClientContext>,
     tasks: JoinSet<()>,
 }
 
 impl Clients {
-    pub(super) fn start(shared: &Arc<ClientContext>, seed: u64) -> Self {
+    pub(super) fn start(context: &Arc<ClientContext>, seed: u64) -> Self {
         let mut tasks = JoinSet::new();
         let mut number = seed;
         let mut next = || {
             number = number.wrapping_add(1);
-            (Arc::clone(shared), SeededRng::new(number))
+            (Arc::clone(context), SeededRng::new(number))
         };
         for writer in 0..WRITERS {
-            let (shared, rng) = next();
-            tasks.spawn(write(shared, writer, rng));
+            let (context, rng) = next();
+            tasks.spawn(write(context, writer, rng));
         }
         for _ in 0..READERS {
-            let (shared, rng) = next();
-            tasks.spawn(read_rows(shared, rng));
+            let (context, rng) = next();
+            tasks.spawn(read_rows(context, rng));
         }
         for publisher in 0..PUBLISHERS {
-            let (shared, rng) = next();
-            tasks.spawn(pages::publish(shared, publisher, rng));
+            let (context, rng) = next();
+            tasks.spawn(pages::publish(context, publisher, rng));
         }
         for _ in 0..VIEWERS {
-            let (shared, rng) = next();
-            tasks.spawn(pages::view(shared, rng));
-            let (shared, rng) = next();
-            tasks.spawn(edits::view(shared, rng));
+            let (context, rng) = next();
+            tasks.spawn(pages::view(context, rng));
+            let (context, rng) = next();
+            tasks.spawn(edits::view(context, rng));
         }
         let (of_burner, rng) = next();
         tasks.spawn(pages::burn(of_burner, rng));
@@ -120,14 +120,14 @@ impl Clients {
         let (of_keys, rng) = next();
         tasks.spawn(keys::revoke(of_keys, rng));
         Self {
-            shared: Arc::clone(shared),
+            context: Arc::clone(context),
             tasks,
         }
     }
 
     /// Ends them, once each has its answer.
     pub(super) async fn stop(self) {
-        self.shared.stop();
+        self.context.stop();
         self.tasks.join_all().await;
     }
 }

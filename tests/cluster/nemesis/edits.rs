@@ -8,7 +8,7 @@ use reqwest::RequestBuilder;
 use serde_json::json;
 use svc_tests::SeededRng;
 
-use super::shared::{ClientContext, REFUSED_PAUSE};
+use super::client_context::{ClientContext, REFUSED_PAUSE};
 
 /// Slug of the page.
 pub(super) const EDITED: &str = "edited";
@@ -28,52 +28,52 @@ fn shown_version(page: &str) -> Option<u64> {
 }
 
 /// Publishes one version after the other, each until it is acknowledged.
-pub(super) async fn publish(shared: Arc<ClientContext>, mut rng: SeededRng) {
-    let project = shared.record().project.clone();
+pub(super) async fn publish(context: Arc<ClientContext>, mut rng: SeededRng) {
+    let project = context.record().project.clone();
     let path = format!("/api/v1/projects/{project}/frontends/{EDITED}");
     let mut number = 1;
-    while shared.goes_on() {
-        shared.record().versions.sent = number;
+    while context.goes_on() {
+        context.record().versions.sent = number;
         let body = json!({ "content": version(number) });
-        let alice = shared.issuer.token_now("alice");
+        let alice = context.issuer.token_now("alice");
         let put = (Method::PUT, &*path);
         let finish = |request: RequestBuilder| request.bearer_auth(&alice).json(&body);
-        let answer = shared.send(&mut rng, put, finish).await;
+        let answer = context.send(&mut rng, put, finish).await;
         match answer.as_ref().map_or(503, |answer| answer.status) {
             200 => {
-                shared.record().versions.acknowledged = number;
+                context.record().versions.acknowledged = number;
                 number += 1;
                 tokio::time::sleep(PAUSE).await;
             }
             503 => {
                 let is_refused = answer.is_some_and(|it| it.json()["code"] != "interrupted");
                 if !is_refused {
-                    shared.record().versions.unknown.insert(number);
+                    context.record().versions.unknown.insert(number);
                 }
                 tokio::time::sleep(REFUSED_PAUSE).await;
             }
-            _ => shared.record().fault(format!("{path}: {answer:?}")),
+            _ => context.record().fault(format!("{path}: {answer:?}")),
         }
     }
 }
 
 /// Looks at the page.
-pub(super) async fn view(shared: Arc<ClientContext>, mut rng: SeededRng) {
+pub(super) async fn view(context: Arc<ClientContext>, mut rng: SeededRng) {
     let path = format!("/{EDITED}");
-    while shared.goes_on() {
+    while context.goes_on() {
         tokio::time::sleep(VIEW_PAUSE).await;
-        let before = shared.record().versions.acknowledged;
+        let before = context.record().versions.acknowledged;
         let look = (Method::GET, &*path);
-        let Some(answer) = shared.send(&mut rng, look, |request| request).await else {
+        let Some(answer) = context.send(&mut rng, look, |request| request).await else {
             continue;
         };
         match answer.status {
             200 => {
                 let shown = shown_version(answer.text());
-                shared.record().note_version(before, shown);
+                context.record().note_version(before, shown);
             }
             503 => {}
-            _ => shared.record().fault(format!("{path}: {answer:?}")),
+            _ => context.record().fault(format!("{path}: {answer:?}")),
         }
     }
 }

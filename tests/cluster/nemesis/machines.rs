@@ -15,9 +15,9 @@ use svc_tests::{Binary, Process, ReadAnswer as _, TokenIssuer, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
+use super::client_context::ClientContext;
 use super::room;
 use super::schedule::{Event, NODES};
-use super::shared::ClientContext;
 
 /// Number of PostgreSQL's servers.
 const SERVERS: usize = 3;
@@ -103,7 +103,7 @@ pub(super) struct Machines {
     directory: TempDir,
     /// Number of data directories and names that were made.
     made: usize,
-    shared: Arc<ClientContext>,
+    context: Arc<ClientContext>,
 }
 
 impl Machines {
@@ -115,7 +115,7 @@ impl Machines {
             nodes.push(Node::unstarted(at, &postgres, &bucket).await);
         }
         let addresses = nodes.iter().map(|node| node.clients.address());
-        let shared = ClientContext::new(addresses, TokenIssuer::start().await);
+        let context = ClientContext::new(addresses, TokenIssuer::start().await);
         let mut machines = Self {
             nodes,
             binary,
@@ -124,7 +124,7 @@ impl Machines {
             bucket,
             directory: TempDir::with_prefix("svc-nemesis-").unwrap(),
             made: 0,
-            shared: Arc::new(shared),
+            context: Arc::new(context),
         };
         machines.found().await;
         machines
@@ -141,12 +141,12 @@ impl Machines {
         assert!(founded.success, "{founded:?}");
         self.all_serving().await;
         let (data, process) = (&self.nodes[0].data, self.process(0).unwrap());
-        room::make(&self.shared, &self.binary, data, process).await;
+        room::make(&self.context, &self.binary, data, process).await;
         self.settle().await;
     }
 
-    pub(super) fn shared(&self) -> &Arc<ClientContext> {
-        &self.shared
+    pub(super) fn context(&self) -> &Arc<ClientContext> {
+        &self.context
     }
 
     /// Returns the process of a node, if it runs.
@@ -172,7 +172,7 @@ impl Machines {
     fn configure(&self, at: usize) -> PathBuf {
         let node = &self.nodes[at];
         let path = self.directory.path().join(format!("{}.toml", node.name));
-        fs::write(&path, node.settings(&self.shared.issuer.settings())).unwrap();
+        fs::write(&path, node.settings(&self.context.issuer.settings())).unwrap();
         path
     }
 
@@ -219,14 +219,14 @@ impl Machines {
                 let address = RelayTarget::Tcp(process.address());
                 node.clients.turn_to(Some(address));
                 node.state = State::Running(process);
-                self.shared.open(at);
+                self.context.open(at);
             }
             // Without the ledger, or the bucket, none starts.
             Err(said) => {
                 let last = said.lines().last().unwrap_or_default();
                 println!("{} has not started: {last}", node.name);
                 if said.contains("panicked") {
-                    self.shared.record().fault(said);
+                    self.context.record().fault(said);
                 }
                 self.begin(at);
             }
@@ -235,7 +235,7 @@ impl Machines {
 
     /// Looks how a process has ended that was not killed: fenced, or at a takeover without the ledger or the bucket.
     async fn note_end(&mut self, at: usize, process: Process) {
-        self.shared.close(at);
+        self.context.close(at);
         let node = &mut self.nodes[at];
         node.clients.turn_to(None);
         let is_buried = mem::take(&mut node.is_buried);
@@ -248,7 +248,7 @@ impl Machines {
             Some(1) if !has_served && !is_buried => {}
             _ => {
                 let fault = format!("{} has ended by {status}: {said}", node.name);
-                self.shared.record().fault(fault);
+                self.context.record().fault(fault);
             }
         }
     }
@@ -262,7 +262,7 @@ impl Machines {
             Event::CutBucket { node, mode } => self.nodes[node].bucket.switch(mode),
             Event::CutClients { node, mode } => {
                 if mode != RelayMode::Delay {
-                    self.shared.close(node);
+                    self.context.close(node);
                 }
                 self.nodes[node].clients.switch(mode);
             }
@@ -273,7 +273,7 @@ impl Machines {
                 for standby in self.standbys() {
                     self.postgres.stop(standby);
                 }
-                self.shared.note_standbys();
+                self.context.note_standbys();
             }
         }
         true
@@ -289,13 +289,13 @@ impl Machines {
             Event::CutClients { node, mode } => {
                 self.nodes[node].clients.switch(RelayMode::Pass);
                 if mode != RelayMode::Delay {
-                    self.shared.open(node);
+                    self.context.open(node);
                 }
             }
             Event::CutPeers { node, .. } => self.nodes[node].peers.switch(RelayMode::Pass),
             Event::FailBucket { .. } => self.bucket.set_fault(BucketFault::None),
             Event::StopStandbys => {
-                self.shared.note_standbys();
+                self.context.note_standbys();
                 for standby in self.standbys() {
                     self.postgres.run_standby(standby, self.primary).await;
                 }
@@ -307,7 +307,7 @@ impl Machines {
         if self.process(at).is_none() {
             return false;
         }
-        self.shared.close(at);
+        self.context.close(at);
         self.nodes[at].clients.turn_to(None);
         if let State::Running(process) = mem::replace(&mut self.nodes[at].state, State::Ended) {
             process.kill().await;
@@ -325,7 +325,7 @@ impl Machines {
         let Some(process) = self.process(at) else {
             return false;
         };
-        self.shared.close(at);
+        self.context.close(at);
         process.signal(Signal::STOP);
         true
     }
@@ -336,7 +336,7 @@ impl Machines {
             process.signal(Signal::CONT);
         }
         self.nodes[at].is_buried |= is_buried;
-        self.shared.open(at);
+        self.context.open(at);
     }
 
     fn switch_ledger(&self, at: usize, mode: RelayMode) {
@@ -411,7 +411,7 @@ impl Machines {
         // The one that had control ends, and starts again.
         self.settle().await;
         self.all_serving().await;
-        room::migrate(&self.shared, self.process(at).unwrap(), at).await;
+        room::migrate(&self.context, self.process(at).unwrap(), at).await;
     }
 
     async fn is_serving(&self, at: usize) -> bool {

@@ -3,6 +3,7 @@
 //!
 //! `SVC_NEMESIS_SEED` repeats a schedule, and `SVC_NEMESIS_MINUTES` makes it longer.
 
+mod client_context;
 mod clients;
 mod edits;
 mod keys;
@@ -11,7 +12,6 @@ mod pages;
 mod record;
 mod room;
 mod schedule;
-mod shared;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -42,15 +42,15 @@ async fn nothing_is_lost_whatever_fails() {
     let minutes = setting("SVC_NEMESIS_MINUTES").unwrap_or(1);
     println!("SVC_NEMESIS_SEED={seed}");
     let mut machines = Machines::start(svc()).await;
-    let clients = Clients::start(machines.shared(), seed);
+    let clients = Clients::start(machines.context(), seed);
     let mut schedule = Schedule::new(seed);
     let lasts = Duration::from_secs(60 * minutes);
     disturb(&mut machines, &mut schedule, lasts).await;
     machines.settle().await;
-    let before = machines.shared().record().progress();
+    let before = machines.context().record().progress();
     wait_until("clients that go on", async || {
         machines.look_after().await;
-        let now = machines.shared().record().progress();
+        let now = machines.context().record().progress();
         let mut both = now.iter().zip(&before);
         both.all(|(now, before)| *now >= before + MORE)
             .then_some(())
@@ -61,14 +61,14 @@ async fn nothing_is_lost_whatever_fails() {
     for at in 0..NODES {
         machines.make_owner(at).await;
         let process = machines.process(at).unwrap();
-        room::check(machines.shared(), process).await;
+        room::check(machines.context(), process).await;
     }
     println!(
         "rows, rows shown, pages, pages looked at, one-time pages, names, versions, keys: {before:?} meanwhile"
     );
-    let shared = Arc::clone(machines.shared());
+    let context = Arc::clone(machines.context());
     machines.stop().await;
-    let record = shared.record();
+    let record = context.record();
     assert!(record.faults().is_empty(), "{:#?}", record.faults());
 }
 
@@ -77,7 +77,7 @@ async fn disturb(machines: &mut Machines, schedule: &mut Schedule, lasts: Durati
     let begun = Instant::now();
     let mut broken: Vec<(Instant, Event)> = Vec::new();
     let mut next = begun;
-    while begun.elapsed() < lasts && machines.shared().record().faults().is_empty() {
+    while begun.elapsed() < lasts && machines.context().record().faults().is_empty() {
         machines.look_after().await;
         let now = Instant::now();
         let (over, lasting): (Vec<_>, Vec<_>) =

@@ -7,9 +7,9 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, Binary, Process, ReadAnswer, wait_until};
 
+use super::client_context::ClientContext;
 use super::edits::{EDITED, version};
 use super::record::{Entry, PageState};
-use super::shared::ClientContext;
 
 /// The table has no rule against the same entry twice: that is looked for.
 const TABLE: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER); \
@@ -20,7 +20,7 @@ const WRITTEN: &str = "SELECT number FROM entries WHERE writer = :writer AND num
 const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
 
 /// Makes the page, with its actions, and an owner who has a token.
-pub(super) async fn make(shared: &ClientContext, binary: &Binary, data: &Path, process: &Process) {
+pub(super) async fn make(context: &ClientContext, binary: &Binary, data: &Path, process: &Process) {
     let create = ["namespace", "create", "acme", "--json"];
     let made = binary.run(data, &create).await.json();
     let credential = made["credential"].as_str().unwrap();
@@ -32,7 +32,7 @@ pub(super) async fn make(shared: &ClientContext, binary: &Binary, data: &Path, p
     let house = json!({ "name": "House" });
     let project = owner(Method::POST, "", &house).await.expect(201).json();
     let id = project["id"].as_str().unwrap();
-    id.clone_into(&mut shared.record().project);
+    id.clone_into(&mut context.record().project);
     let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
     let edited = json!({ "type": "html", "content": version(0), "requested_slug": EDITED });
     let actions = json!([
@@ -49,7 +49,7 @@ pub(super) async fn make(shared: &ClientContext, binary: &Binary, data: &Path, p
         owner(method, &path, &body).await.expect(status);
     }
     let me = process.client().get(process.url("/api/v1/me"));
-    let me = me.bearer_auth(shared.issuer.token_now("alice"));
+    let me = me.bearer_auth(context.issuer.token_now("alice"));
     let me = me.answer().await.expect(200).json();
     let alice = me["user_id"].as_str().unwrap();
     let add = [
@@ -66,13 +66,13 @@ pub(super) async fn make(shared: &ClientContext, binary: &Binary, data: &Path, p
 }
 
 /// Migrates the backend, so that its database is where control is. `number` tells migrations apart.
-pub(super) async fn migrate(shared: &ClientContext, process: &Process, number: usize) {
-    let project = shared.record().project.clone();
+pub(super) async fn migrate(context: &ClientContext, process: &Process, number: usize) {
+    let project = context.record().project.clone();
     let url = process.url(&format!("/api/v1/projects/{project}/backend"));
     let table = json!({ "ddl": format!("CREATE TABLE later_{number} (x)") });
     wait_until("a migration", async || {
         let migrate = process.client().patch(&url).json(&table);
-        let migrate = migrate.bearer_auth(shared.issuer.token_now("alice"));
+        let migrate = migrate.bearer_auth(context.issuer.token_now("alice"));
         let answer = migrate.answer().await;
         // One that was interrupted may have to be recorded yet.
         assert!(matches!(answer.status, 200 | 409 | 503), "{answer:?}");
@@ -82,22 +82,22 @@ pub(super) async fn migrate(shared: &ClientContext, process: &Process, number: u
 }
 
 /// Compares what clients know with what a node has.
-pub(super) async fn check(shared: &ClientContext, process: &Process) {
+pub(super) async fn check(context: &ClientContext, process: &Process) {
     let rows = rows(process).await;
     let (pages, readers) = {
-        let mut record = shared.record();
+        let mut record = context.record();
         record.compare_rows(&rows);
         println!("{} rows, {} pages", rows.len(), record.pages.len());
         (record.pages.clone(), record.readers.clone())
     };
     for (name, state) in pages {
-        check_page(shared, process, &name, state).await;
+        check_page(context, process, &name, state).await;
     }
     for (name, readers) in readers {
         let url = process.url(&format!("/{name}"));
         let opened = process.client().post(url).answer().await;
         if opened.status == 200 {
-            let mut record = shared.record();
+            let mut record = context.record();
             if readers > 0 {
                 record.fault(format!("{name} was had by {readers} readers, and is there"));
             }
@@ -128,7 +128,7 @@ async fn rows(process: &Process) -> BTreeMap<Entry, usize> {
 }
 
 /// Looks whether a page is there once, or not where it was deleted.
-async fn check_page(shared: &ClientContext, process: &Process, name: &str, state: PageState) {
+async fn check_page(context: &ClientContext, process: &Process, name: &str, state: PageState) {
     let page = process.get(&format!("/{name}")).await;
     let is_right = match page.status {
         200 => state != PageState::Gone && page.text().contains(&format!("of {name}")),
@@ -137,12 +137,12 @@ async fn check_page(shared: &ClientContext, process: &Process, name: &str, state
     };
     if !is_right {
         let fault = format!("{name}, known as {state:?}: {page:?}");
-        shared.record().fault(fault);
+        context.record().fault(fault);
     }
     // A second page that wants the name gets this one.
     let second = process.get(&format!("/{name}-2")).await;
     if second.status != 404 {
         let fault = format!("{name} was published twice: {second:?}");
-        shared.record().fault(fault);
+        context.record().fault(fault);
     }
 }
