@@ -10,16 +10,15 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::random::Random;
 use svc_database::{BaseSnapshot, Databases, DatabasesDirectory, EndedChain, MigrationScript};
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger, Node, RunId};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use super::bases::LiveDatabases as _;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::histories;
-use super::tests::settings;
+use super::tests::{node, settings};
 use super::{ClusterNode, ControlClaim, Run, ServingNode};
 use crate::config::Limits;
 use crate::content::ContentStore;
@@ -251,16 +250,8 @@ async fn a_released_database_is_used_by_whoever_claims_it_alone() {
     let name = DatabaseName::Backend(id);
     here.advance(IDLE).await;
     here.release(id).await;
-    let other = RunId::from(Uuid::from_u128(9));
-    let node = Node {
-        run: other,
-        name: "n2".to_owned(),
-        suspect_after: Duration::from_secs(5),
-        peer_url: String::new(),
-        peer_key: Vec::new(),
-        version: String::new(),
-        schema: 1,
-    };
+    let node = node(9, "n2");
+    let other = node.run;
     here.ledger.join(&node).await.unwrap();
     here.ledger.claim(other, name).await.unwrap();
     assert!(here.databases.inventory(id).await.is_err());

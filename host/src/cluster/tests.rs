@@ -48,9 +48,9 @@ pub(super) fn settings(name: &str) -> ClusterSettings {
     }
 }
 
-/// Run that was started as the one with this number, and lives.
-pub(super) fn seen_node(number: u128, name: &str) -> SeenNode {
-    let node = Node {
+/// Run that was started as the one with this number.
+pub(super) fn node(number: u128, name: &str) -> Node {
+    Node {
         run: Uuid::from_u128(number).into(),
         name: name.to_owned(),
         suspect_after: Duration::from_secs(5),
@@ -58,17 +58,25 @@ pub(super) fn seen_node(number: u128, name: &str) -> SeenNode {
         peer_key: Vec::new(),
         version: String::new(),
         schema: 1,
-    };
-    let state = NodeState {
+    }
+}
+
+/// Run that lives and serves.
+pub(super) fn live_state(node: Node) -> NodeState {
+    NodeState {
         node,
         live: true,
         beat: BeatCount(1),
         leaving: false,
         serves: true,
         removed: false,
-    };
+    }
+}
+
+/// Run that lives and serves, as another run sees it.
+pub(super) fn seen_node(number: u128, name: &str) -> SeenNode {
     SeenNode {
-        state,
+        state: live_state(node(number, name)),
         since: Duration::from_secs(100),
     }
 }
@@ -221,18 +229,9 @@ impl Place {
 
 /// Joins a run that lives.
 pub(super) async fn joined_run(ledger: &MemoryLedger) -> RunId {
-    let run = RunId::from(Uuid::from_u128(7));
-    let node = Node {
-        run,
-        name: "n1".to_owned(),
-        suspect_after: Duration::from_secs(5),
-        peer_url: String::new(),
-        peer_key: Vec::new(),
-        version: String::new(),
-        schema: 1,
-    };
+    let node = node(7, "n1");
     ledger.join(&node).await.unwrap();
-    run
+    node.run
 }
 
 #[tokio::test]

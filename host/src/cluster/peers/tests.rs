@@ -9,7 +9,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
 use svc_base::clock::{Clock, Timestamp};
-use svc_ledger::{AppendQueue, BeatCount, Node, NodeState, RunId};
+use svc_ledger::{AppendQueue, Node, NodeState, RunId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::super::gate::AnswerGate;
 use super::super::keys::RunKeys;
 use super::super::run::SeenNode;
+use super::super::tests::live_state;
 use super::{KnownRuns, PeerBody, PeerError, PeerHandlerFn, PeerListener, Peers, full_body};
 
 const SUSPECT_AFTER: Duration = Duration::from_secs(5);
@@ -61,16 +62,8 @@ impl TestRun {
         let peers = Arc::new(Peers::new(keys, known, clock.clone()));
         peers.serve("echo", echo());
         listener.start(&peers).unwrap();
-        let state = NodeState {
-            node,
-            live: true,
-            beat: BeatCount(1),
-            leaving: false,
-            serves: true,
-            removed: false,
-        };
         Self {
-            state,
+            state: live_state(node),
             peers,
             clock,
             gate,
