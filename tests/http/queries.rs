@@ -371,40 +371,30 @@ async fn checks_of_queries_run_in_their_order() {
     request.body("{").answer().await.problem(404, "not_found");
 }
 
-/// Sends a query or a batch without a page.
-async fn send_without_page(
-    fixture: &ProjectFixture,
-    owner: &Owner,
-    below: &str,
-    body: &Value,
-) -> Answer {
-    let path = format!("/{}/backend/{below}", fixture.project);
-    owner.send(&fixture.server, Method::POST, &path, body).await
-}
-
 #[tokio::test]
 async fn an_owner_queries_without_a_page() {
     let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
-    let owner = &fixture.owner;
     let select = json!({ "sql": "SELECT name FROM guests WHERE id = :id", "params": { "id": 1 } });
-    send_without_page(&fixture, owner, "query", &select)
+    fixture
+        .send(Method::POST, "/query", &select)
         .await
         .problem(404, "not_found");
     fixture.create(GUESTS).await.expect(201);
     let insert = json!({ "sql": "INSERT INTO guests (name) VALUES ('Ada')" });
     let mut reads = insert.clone();
     reads["read_only"] = true.into();
-    send_without_page(&fixture, owner, "query", &reads)
+    fixture
+        .send(Method::POST, "/query", &reads)
         .await
         .problem(403, "forbidden");
     let mut writes = insert.clone();
     writes["read_only"] = false.into();
-    let inserted = send_without_page(&fixture, owner, "query", &writes).await;
+    let inserted = fixture.send(Method::POST, "/query", &writes).await;
     assert_eq!(inserted.expect(200).json()["rows_affected"], 1);
     let mut read = select.clone();
     read["read_only"] = true.into();
     for body in [&select, &read] {
-        let answer = send_without_page(&fixture, owner, "query", body).await;
+        let answer = fixture.send(Method::POST, "/query", body).await;
         let expected = json!({ "columns": ["name"], "rows": [{ "name": "Ada" }], "rows_affected": 0, "truncated": false });
         assert_eq!(answer.expect(200).json(), expected);
     }
@@ -426,17 +416,21 @@ async fn an_owner_queries_without_a_page() {
             "reserved_param",
         ),
     ] {
-        send_without_page(&fixture, owner, "query", &body)
+        fixture
+            .send(Method::POST, "/query", &body)
             .await
             .problem(400, code);
     }
     let long = json!({ "sql": format!("SELECT '{}'", "x".repeat(65_536)) });
-    send_without_page(&fixture, owner, "query", &long)
+    fixture
+        .send(Method::POST, "/query", &long)
         .await
         .problem(413, "payload_too_large");
     let stranger = Owner::new(&fixture.server, "other").await;
     for below in ["query", "batch"] {
-        send_without_page(&fixture, &stranger, below, &json!({}))
+        let path = format!("/{}/backend/{below}", fixture.project);
+        stranger
+            .post(&fixture.server, &path, &json!({}))
             .await
             .problem(403, "forbidden");
     }
@@ -454,31 +448,33 @@ async fn a_batch_without_a_page_is_all_or_nothing() {
         .send(Method::PUT, "/actions", &actions)
         .await
         .expect(200);
-    let owner = &fixture.owner;
     let add = |name: Value| json!({ "action": "add", "params": { "name": name } });
     let by = json!({ "user_id": "usr_test", "email": "ada@example.com" });
     let batch = json!({ "ops": [add("Ada".into()), { "action": "all" }], "as": by });
-    let answer = send_without_page(&fixture, owner, "batch", &batch).await;
+    let answer = fixture.send(Method::POST, "/batch", &batch).await;
     let results = answer.expect(200).json()["results"].take();
     let row = json!({ "name": "Ada", "email": "ada@example.com" });
     assert_eq!(results[1]["rows"], json!([row]));
     let another = json!({ "user_id": "usr_other" });
     let failing = json!({ "ops": [add("Bob".into()), add(Value::Null)], "as": another });
-    let problem = send_without_page(&fixture, owner, "batch", &failing)
+    let problem = fixture
+        .send(Method::POST, "/batch", &failing)
         .await
         .problem(409, "constraint_violation");
     assert_eq!(problem["index"], 1);
     let nobody = json!({ "ops": [add("Bob".into())] });
-    send_without_page(&fixture, owner, "batch", &nobody)
+    fixture
+        .send(Method::POST, "/batch", &nobody)
         .await
         .problem(401, "identity_required");
     for body in [json!({ "ops": [] }), json!({ "action": "all" }), json!({})] {
-        send_without_page(&fixture, owner, "batch", &body)
+        fixture
+            .send(Method::POST, "/batch", &body)
             .await
             .problem(400, "invalid_request");
     }
     let all = json!({ "ops": [{ "action": "all" }] });
-    let left = send_without_page(&fixture, owner, "batch", &all).await;
+    let left = fixture.send(Method::POST, "/batch", &all).await;
     let rows = left.expect(200).json()["results"][0]["rows"].take();
     assert_eq!(rows, json!([row]));
 }
@@ -492,7 +488,8 @@ async fn queries_without_a_page_draw_from_the_owners_bucket_alone() {
     let fixture = ProjectFixture::on_server(builder.start().await, GUESTS).await;
     let select = json!({ "sql": "SELECT 1 AS one" });
     for _ in 0..5 {
-        send_without_page(&fixture, &fixture.owner, "query", &select)
+        fixture
+            .send(Method::POST, "/query", &select)
             .await
             .expect(200);
     }

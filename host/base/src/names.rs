@@ -33,21 +33,18 @@ pub fn is_uuid(text: &str) -> bool {
 
 /// Whether `name` can be an action's: `^[a-z][a-z0-9_]{0,63}$`.
 pub fn is_action_name(name: &str) -> bool {
-    name.len() <= ACTION_NAME_LENGTH
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    name.len() <= ACTION_NAME_LENGTH && is_lower_case_name(name, b"_")
 }
 
 /// Whether `key` can be a price's: `^[a-z][a-z0-9_-]{0,63}$`, not beginning as ids of prices do.
 pub fn is_price_key(key: &str) -> bool {
-    key.len() <= PRICE_KEY_LENGTH
-        && !is_price_id(key)
-        && key.starts_with(|c: char| c.is_ascii_lowercase())
-        && key
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
+    key.len() <= PRICE_KEY_LENGTH && !is_price_id(key) && is_lower_case_name(key, b"_-")
+}
+
+/// Whether a text is a small letter, followed by small letters, digits and bytes of `marks`.
+fn is_lower_case_name(text: &str, marks: &[u8]) -> bool {
+    let may_follow = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || marks.contains(&b);
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(may_follow)
 }
 
 /// Whether a text that names a price is an id, and no key.

@@ -143,6 +143,7 @@ const PRICE_MEMBERS: &[MemberConstraint] = &[
     ("currency", MemberRule::Word),
     ("created_at", MemberRule::Cursor),
 ];
+
 pub(super) const NOTHING: ResponseConstraints = ResponseConstraints::new(SMALL_BYTES, &[]);
 pub(super) const SHARE: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,

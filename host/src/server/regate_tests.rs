@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Server;
 use crate::backends::NewBackend;
-use crate::backends::model::{NewAction, QueryAccess};
+use crate::backends::model::{NewAction, QueryAccess, ReadOnlyReason};
 use crate::config::Settings;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::projects::model::NewProject;
@@ -80,7 +80,7 @@ async fn another_gate_judges_what_the_last_one_did() {
             id,
             "SELECT 1 AS x".to_owned(),
             Vec::new(),
-            QueryAccess::ReadByRequest,
+            QueryAccess::Read(ReadOnlyReason::ViewerRole),
         )
         .await
         .unwrap();

@@ -177,22 +177,30 @@ pub struct DryRunEffect {
 }
 
 /// Limit of what an owner's query may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum QueryAccess {
     /// Read and write.
     Write,
-    /// Only read, because the caller is a viewer.
-    ReadAsViewer,
-    /// Only read, because the caller wants no more.
-    ReadByRequest,
+    /// Only read.
+    Read(ReadOnlyReason),
+}
+
+/// Reason why an owner's query may only read.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadOnlyReason {
+    /// The caller is a viewer.
+    ViewerRole,
+    /// The request says so.
+    Request,
 }
 
 impl QueryAccess {
-    /// Returns what the queries of a caller may do.
-    pub fn of(caller: AuthorizedCaller<Viewer>) -> Self {
+    /// Returns what a query may do whose request may be for reading alone.
+    pub fn of(caller: AuthorizedCaller<Viewer>, read_only: bool) -> Self {
         match caller.require::<Editor>() {
+            Err(_) => Self::Read(ReadOnlyReason::ViewerRole),
+            Ok(_) if read_only => Self::Read(ReadOnlyReason::Request),
             Ok(_) => Self::Write,
-            Err(_) => Self::ReadAsViewer,
         }
     }
 }
@@ -258,7 +266,7 @@ pub enum BackendError {
     IdentityRequired,
     /// A query writes, and may not.
     #[error("the query may only read")]
-    OnlyReads(QueryAccess),
+    OnlyReads(ReadOnlyReason),
     /// A migration is in the file and not in the ledger.
     #[error("the migration was applied but not recorded")]
     NotRecorded,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::calls::ActionCalls;
-use super::calls::requests::{As, CallBatch, OwnerQuery, QueryBackend, check_ops};
+use super::calls::requests::{As, CallBatch, QueryBackend, check_ops};
 use super::export::BackendExporter;
 use super::history::BackendHistoryService;
 use super::history::requests::{MomentsQuery, RestoreBackend};
@@ -113,16 +113,10 @@ pub async fn query(
     at: AuthorizedBackend<Viewer>,
     input: QueryBackend,
 ) -> Result<Vec<u8>, Problem> {
-    let OwnerQuery {
-        sql,
-        params,
-        read_only,
-    } = input.checked()?;
-    let access = match QueryAccess::of(at.at.authority) {
-        QueryAccess::Write if read_only => QueryAccess::ReadByRequest,
-        access => access,
-    };
-    Ok(actions.query(at.backend.id, sql, params, access).await?)
+    let query = input.checked()?;
+    let access = QueryAccess::of(at.at.authority, query.read_only);
+    let answer = actions.query(at.backend.id, query.sql, query.params, access);
+    Ok(answer.await?)
 }
 
 /// Calls actions in one transaction, as visitors do.

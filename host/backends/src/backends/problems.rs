@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::calls::requests::ParamsError;
-use super::model::BackendError;
-use super::model::QueryAccess;
+use super::model::{BackendError, ReadOnlyReason};
 use crate::http::extract::invalid_request;
 use crate::http::problem::{Problem, ProblemCode};
 use svc_database::StatementRunError;
@@ -106,11 +105,11 @@ impl From<&BackendError> for Problem {
                     "`{name}`: params that begin with svc_ are given by the platform. Leave it out."
                 ),
             ),
-            BackendError::OnlyReads(QueryAccess::ReadByRequest) => Self::new(
+            BackendError::OnlyReads(ReadOnlyReason::Request) => Self::new(
                 ProblemCode::Forbidden,
                 "The statement writes, and the request has `read_only`: nothing was changed. Send it without `read_only` if it shall write.",
             ),
-            BackendError::OnlyReads(_) => Self::new(
+            BackendError::OnlyReads(ReadOnlyReason::ViewerRole) => Self::new(
                 ProblemCode::Forbidden,
                 "Your role in this workspace is viewer: your queries only read. Ask one of its admins for another role.",
             ),

@@ -104,7 +104,7 @@ pub async fn add_price(
 
 /// Take a price off the catalog
 ///
-/// Nobody can buy it any more, and its key is free for another price. It stays listed, and what was bought stays bought.
+/// Ends its sale, and frees its key for another price. It stays listed, and what was bought stays bought.
 #[utoipa::path(
     operation_id = "deactivate_price",
     delete, path = "/api/v1/projects/{id}/payments/catalog/{pid}", tag = "payments",
@@ -168,9 +168,8 @@ pub async fn offers(
     state.answers.check(&flow)?;
     let page = frontend(&state, &context, &slug).await?;
     let prices = state.payments.active_prices(&page).await?;
-    let mut response = Json(OfferList::new(prices)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
+    let list = Json(OfferList::new(prices));
+    let response = ([(header::CACHE_CONTROL, pages::NO_STORE)], list).into_response();
     Ok(state.answers.hold(flow, response).await)
 }
 
@@ -258,10 +257,8 @@ pub async fn status(
     let page = frontend(&state, &context, &slug).await?;
     let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
     let owned = state.payments.paid_sessions(&page, buyer).await?;
-    let mut response = Json(PaymentList::new(owned)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
-    Ok(response)
+    let list = Json(PaymentList::new(owned));
+    Ok(([(header::CACHE_CONTROL, pages::NO_STORE)], list).into_response())
 }
 
 /// Returns the frontend at a slug; a quick share sells nothing.

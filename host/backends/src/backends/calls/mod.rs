@@ -148,8 +148,10 @@ impl ActionCalls {
     ) -> Result<ResultJson, BackendError> {
         let text = sql.clone();
         let query = self.backends.verdicts.query(sql).await?;
-        if is_writing_statement(&query.verdict) && access != QueryAccess::Write {
-            return Err(BackendError::OnlyReads(access));
+        if let QueryAccess::Read(why) = access
+            && is_writing_statement(&query.verdict)
+        {
+            return Err(BackendError::OnlyReads(why));
         }
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;

@@ -216,22 +216,11 @@ pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
 pub struct RunQuery {
     /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`.
     #[schema(max_length = 65_536, example = "SELECT count(*) AS n FROM notes")]
-    pub(super) sql: String,
+    sql: String,
     /// A value for each of its binds, and nothing else.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
-    pub(super) params: NamedParams<values::Value>,
-}
-
-impl RunQuery {
-    /// Checks the query.
-    ///
-    /// # Errors
-    /// `invalid_request`.
-    pub(super) fn checked(self) -> Result<(String, Params), Problem> {
-        check_sql(&self.sql)?;
-        Ok((self.sql, self.params.0))
-    }
+    params: NamedParams<values::Value>,
 }
 
 /// A query of the owner's, without a page.
@@ -264,7 +253,12 @@ impl QueryBackend {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<OwnerQuery, Problem> {
-        check_sql(&self.sql)?;
+        if self.sql.len() > MAX_STATEMENT_BYTES {
+            return Err(invalid_request(format!(
+                "`sql` has {} bytes; {MAX_STATEMENT_BYTES} is the most.",
+                self.sql.len()
+            )));
+        }
         Ok(OwnerQuery {
             sql: self.sql,
             params: self.params.0,
@@ -273,15 +267,14 @@ impl QueryBackend {
     }
 }
 
-/// Refuses a statement that the gate would not look at.
-fn check_sql(sql: &str) -> Result<(), Problem> {
-    if sql.len() > MAX_STATEMENT_BYTES {
-        return Err(invalid_request(format!(
-            "`sql` has {} bytes; {MAX_STATEMENT_BYTES} is the most.",
-            sql.len()
-        )));
+impl From<RunQuery> for QueryBackend {
+    fn from(query: RunQuery) -> Self {
+        Self {
+            sql: query.sql,
+            params: query.params,
+            read_only: None,
+        }
     }
-    Ok(())
 }
 
 /// A value of a row or a param; `openapi/rules.rs` describes it.

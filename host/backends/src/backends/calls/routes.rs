@@ -8,7 +8,9 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::ActionCalls;
-use super::requests::{As, CallOrBatch, CheckedCallRequest, RunQuery, UncheckedCallBody};
+use super::requests::{
+    As, CallOrBatch, CheckedCallRequest, QueryBackend, RunQuery, UncheckedCallBody,
+};
 use super::tokens::CallRateTokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
@@ -232,12 +234,16 @@ pub async fn query(
     let caller = require_caller(caller)?;
     let body = body.with_limit(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
-    let (sql, params) = body.json::<RunQuery>().await?.value.checked()?;
+    let query = QueryBackend::from(body.json::<RunQuery>().await?.value).checked()?;
     let flow = caller.flow();
     calls.answers.check(&flow)?;
     let actions = Arc::clone(&calls.actions);
-    let access = QueryAccess::of(at);
-    let work = async move { actions.query(backend, sql, params, access).await };
+    let access = QueryAccess::of(at, query.read_only);
+    let work = async move {
+        actions
+            .query(backend, query.sql, query.params, access)
+            .await
+    };
     let actor = AuditActor::new(caller.id(), &context.request_id);
     let done = flow.clone().scope(with_actor(actor, work));
     Ok(json_answer(&calls, flow, done.await?))
