@@ -67,7 +67,7 @@ guides! {
     "agents" "You connect an agent.";
     "app-tools" "Your visitors' agents call your actions as tools.";
     "api" "You write a client: errors, repeating safely, limits.";
-    "coming-from" "You know PocketBase, wrangler or PrivateBin.";
+    "coming-from" "You know PocketBase, wrangler, Supabase, Convex or PrivateBin.";
     "install" "You install the server, and keep it up to date.";
     "operate" "You run the server.";
     "cluster" "You run it on several machines, so that one may die.";
