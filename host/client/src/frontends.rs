@@ -11,8 +11,9 @@ use super::error::{CliFailure, FailureExitCode, Result};
 use super::files::DirectoryHandle;
 use super::output::{key_values, member_text, print_source, table_of};
 use super::projects::{self, ProjectSelectionArgs, RemoteProject};
+use super::question::ChangeQuestion;
 use super::source::{STDIN, SourceToPublish};
-use super::{CommonArgs, confirm, endpoints, secret};
+use super::{CommonArgs, endpoints, secret};
 use svc_sources::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
@@ -276,9 +277,9 @@ async fn claim(
 
 async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let (slug, project) = (&found.slug, &found.project.name);
-    let what = format!("Delete `{slug}` of `{project}` with its history");
-    confirm(common.output(), yes, &found.api, &what)?;
+    let slug = &found.slug;
+    let change = format!("Delete the page `{slug}` with its history");
+    ChangeQuestion::about(&found.api, &found.project, &change).confirm(common.output(), yes)?;
     let deleting = found
         .api
         .call(&endpoints::DELETE_FRONTEND, &found.path_parts());

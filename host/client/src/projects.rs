@@ -10,7 +10,8 @@ use super::error::{CliFailure, FailureExitCode, Result};
 use super::manifest::Manifest;
 use super::output::{escape_line, key_values, member_text, table_of};
 use super::profile::ServerSelectionArgs;
-use super::{CommonArgs, confirm, endpoints};
+use super::question::ChangeQuestion;
+use super::{CommonArgs, endpoints};
 
 /// The most projects that a message names.
 const MAX_NAMED_PROJECTS: usize = 20;
@@ -144,8 +145,8 @@ impl ProjectChangeCommand {
             } => {
                 let api = ApiClient::new(&common.remote)?;
                 let project = find(&api, Some(&project)).await?;
-                let what = format!("Delete `{}` with its pages and its database", project.name);
-                confirm(common.output(), yes, &api, &what)?;
+                let change = "Delete the project with its pages and its database";
+                ChangeQuestion::about(&api, &project, change).confirm(common.output(), yes)?;
                 api.call(&endpoints::DELETE_PROJECT, &[&project.id])
                     .send()
                     .await?;

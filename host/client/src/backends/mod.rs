@@ -12,6 +12,7 @@ use super::api::ApiClient;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::output::member_text;
 use super::projects::{self, ProjectSelectionArgs, RemoteProject};
+use super::question::ChangeQuestion;
 use super::source;
 use super::{CommonArgs, OutputFormat, endpoints};
 
@@ -141,6 +142,11 @@ impl ProjectHandle {
     /// Path parameter of the project.
     pub(super) fn path_parts(&self) -> [&str; 1] {
         [&self.project.id]
+    }
+
+    /// Question about a change of the project.
+    fn question<'a>(&'a self, change: &'a str) -> ChangeQuestion<'a> {
+        ChangeQuestion::about(&self.api, &self.project, change)
     }
 
     /// Sends a request with a body to the backend.

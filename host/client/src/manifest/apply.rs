@@ -18,7 +18,8 @@ use crate::output::{escape_line, member_text, server_note};
 use crate::progress::TerminalProgressBar;
 use crate::projects::RemoteProject;
 use crate::push::NewFrontendSource;
-use crate::{CommonArgs, OutputFormat, confirm, endpoints, run_until_interrupt};
+use crate::question::ChangeQuestion;
+use crate::{CommonArgs, OutputFormat, endpoints, run_until_interrupt};
 use svc_base::fault;
 
 /// Advice after a plan that failed halfway.
@@ -66,21 +67,24 @@ impl ApplyCommand {
         if self.plan {
             return self.print_plan(&plan, false, "");
         }
-        let what = match plan.lines.len() {
+        let change = match plan.lines.len() {
             1 => "Make this change".to_owned(),
             several => format!("Make these {several} changes"),
         };
-        let project = &folder.manifest.project;
         // Others may add the user to a workspace with a project of this name.
-        let workspace = match state
-            .as_ref()
-            .and_then(|state| state.project.workspace.as_ref())
-        {
-            Some(workspace) => format!(" of the workspace `{}`", workspace.slug),
-            None => String::new(),
+        let found = state.as_ref().map(|state| &state.project);
+        let workspace = match found {
+            Some(project) => project.workspace.as_ref().map(|one| one.slug.as_str()),
+            None => folder.manifest.workspace.as_deref(),
         };
-        let what = format!("{what} to the project `{project}`{workspace}");
-        if let Err(failure) = confirm(out, self.yes, &api, &what) {
+        let question = ChangeQuestion {
+            change: &change,
+            server: api.server_address(),
+            workspace,
+            project: &folder.manifest.project,
+            environment: None,
+        };
+        if let Err(failure) = question.confirm(out, self.yes) {
             // Programs get the plan, and the exit code says that it was not applied.
             self.print_plan(&plan, false, "")?;
             return Err(failure);

@@ -20,7 +20,8 @@ use crate::files::DirectoryHandle;
 use crate::output::print_error;
 use crate::profile::{ServerWithCredential, parse_server_url};
 use crate::progress::TerminalProgressBar;
-use crate::{OutputFormat, ask_yes_no, endpoints, report_failure};
+use crate::question::ask_yes_no;
+use crate::{OutputFormat, endpoints, report_failure};
 
 /// Settings for the server of a folder. It has stand-ins for sign-in and payments, and one workspace.
 #[derive(Clone, Debug)]

@@ -16,8 +16,9 @@ use crate::files::{DirectoryHandle, FileComparison};
 use crate::frontends::FrontendSource;
 use crate::output::escape_line;
 use crate::progress::TerminalProgressBar;
+use crate::question::ChangeQuestion;
 use crate::source::SourceToPublish;
-use crate::{CommonArgs, confirm, endpoints, projects};
+use crate::{CommonArgs, endpoints, projects};
 use svc_base::digest::Digest;
 
 /// The most bytes of a pull, all of which are held in memory until they are complete.
@@ -136,13 +137,13 @@ impl PullCommand {
         let changed = files.files.iter().filter(|file| !file.is_new).count();
         if changed > 0 {
             out.print_note(&text);
-            let what = format!(
-                "Replace {changed} {} (~) in {} by what the project `{}` has",
+            let change = format!(
+                "Replace {changed} {} (~) in {} by what the server has",
                 if changed == 1 { "file" } else { "files" },
                 self.folder.display(),
-                state.project.name
             );
-            if let Err(failure) = confirm(out, self.yes, api, &what) {
+            let question = ChangeQuestion::about(api, &state.project, &change);
+            if let Err(failure) = question.confirm(out, self.yes) {
                 out.print_answer(&document(false), "")?;
                 return Err(failure);
             }
