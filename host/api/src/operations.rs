@@ -96,7 +96,7 @@ fn rows() -> Vec<OperationMetadata> {
         "list_rooms" "manage_backend" "rooms" realtime::operations::list, at Backend;
         "send_to_room" "manage_backend" "send" realtime::operations::send, at Backend, changes [];
         "list_catalog" "manage_payments" "catalog" payments::operations::catalog, at Control;
-        "add_price" "manage_payments" "add_price" payments::operations::add_price, at Control, changes [PriceCreate];
+        "add_price" "manage_payments" "add_price" payments::operations::add_price, at Control, changes [PriceCreate, PriceDeactivate];
         "deactivate_price" "manage_payments" "deactivate_price" payments::operations::deactivate_price, at Control, changes [PriceDeactivate];
         "list_sessions" "manage_payments" "sessions" payments::operations::sessions, at Control;
         "get_me" accounts::operations::me, at Control;

@@ -55,6 +55,7 @@ pub enum ActionCommand {
 pub(super) struct ActionFile {
     pub(super) name: String,
     pub(super) sql: String,
+    pub(super) defaults: serde_json::Map<String, Value>,
     /// Path of the file for messages.
     pub(super) path: PathBuf,
 }
@@ -74,6 +75,7 @@ impl ActionFile {
         Self {
             name: stem.to_string_lossy().into_owned(),
             sql,
+            defaults: serde_json::Map::new(),
             path: path.to_owned(),
         }
     }

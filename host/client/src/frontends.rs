@@ -124,8 +124,7 @@ pub(super) struct FrontendHandle {
 impl FrontendArgs {
     /// Finds the project of the frontend.
     pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
-        let api = ApiClient::new(&common.remote)?;
-        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
+        let (api, project) = self.project_option.open(&common.remote).await?;
         Ok(FrontendHandle {
             api,
             project,
@@ -175,8 +174,7 @@ impl FrontendCommand {
 }
 
 async fn list(project_option: &ProjectSelectionArgs, common: &CommonArgs) -> Result<()> {
-    let api = ApiClient::new(&common.remote)?;
-    let project = projects::find(&api, project_option.project.as_deref()).await?;
+    let (api, project) = project_option.open(&common.remote).await?;
     let found = api
         .call(&endpoints::FRONTENDS, &[&project.id])
         .send()
@@ -265,8 +263,7 @@ async fn claim(
         Some(file) => secret::read_from_file("token", file)?,
         None => secret::prompt("token")?,
     };
-    let api = ApiClient::new(&common.remote)?;
-    let project = projects::find(&api, project_option.project.as_deref()).await?;
+    let (api, project) = project_option.open(&common.remote).await?;
     let body = json!({ "id": id, "delete_token": token });
     let claiming = api.call(&endpoints::CLAIM, &[&project.id]).body(body);
     let claimed = claiming.send().await?;

@@ -254,8 +254,7 @@ async fn find_frontend(
     slug: String,
     common: &CommonArgs,
 ) -> Result<FrontendHandle> {
-    let api = ApiClient::new(&common.remote)?;
-    let project = projects::find(&api, project_option.project.as_deref()).await?;
+    let (api, project) = project_option.open(&common.remote).await?;
     Ok(FrontendHandle { api, project, slug })
 }
 

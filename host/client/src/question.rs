@@ -31,7 +31,7 @@ impl<'a> ChangeQuestion<'a> {
             server: api.server_address(),
             workspace: workspace.map(|workspace| workspace.slug.as_str()),
             project: &project.name,
-            environment: None,
+            environment: api.environment(),
         }
     }
 

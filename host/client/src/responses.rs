@@ -210,6 +210,49 @@ pub(super) const RELEASES: ResponseConstraints = ResponseConstraints::new(
         ]),
     )],
 );
+pub(super) const RELEASED: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[
+        (
+            "migrations",
+            MemberRule::List(&[("status", MemberRule::Word)]),
+        ),
+        ("actions", MemberRule::List(ACTION_MEMBERS)),
+        (
+            "pages",
+            MemberRule::List(&[
+                ("slug", MemberRule::Slug),
+                ("change", MemberRule::Word),
+                ("deployment_id", MemberRule::Id),
+                ("revision_id", MemberRule::Id),
+                ("url", MemberRule::Url),
+            ]),
+        ),
+        (
+            "broken_actions",
+            MemberRule::List(&[("name", MemberRule::Action)]),
+        ),
+    ],
+);
+pub(super) const VERSIONS: ResponseConstraints = ResponseConstraints::new(
+    LARGE_BYTES,
+    &[
+        ("versions", MemberRule::List(ACTION_MEMBERS)),
+        ("next_cursor", MemberRule::Cursor),
+    ],
+);
+pub(super) const AUDIT: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[(
+        "entries",
+        MemberRule::List(&[
+            ("at", MemberRule::Cursor),
+            ("principal", MemberRule::Id),
+            ("target", MemberRule::Id),
+            ("action", MemberRule::Cursor),
+        ]),
+    )],
+);
 pub(super) const BACKEND: ResponseConstraints = ResponseConstraints::new(
     LARGE_BYTES,
     &[

@@ -187,8 +187,7 @@ impl ProjectHandle {
 impl BackendTargetArgs {
     /// Finds the project.
     pub(super) async fn find(&self) -> Result<ProjectHandle> {
-        let api = ApiClient::new(&self.common.remote)?;
-        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
+        let (api, project) = self.project_option.open(&self.common.remote).await?;
         Ok(ProjectHandle { api, project })
     }
 
