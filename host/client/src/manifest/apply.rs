@@ -64,6 +64,8 @@ struct Applying<'a> {
     meetings: Meetings,
     /// Notes before the plan.
     notes: Vec<String>,
+    /// Releases of others that came in between.
+    races: u32,
 }
 
 impl ApplyCommand {
@@ -121,6 +123,7 @@ impl<'a> Applying<'a> {
             state: None,
             meetings: Meetings::default(),
             notes: Vec::new(),
+            races: 0,
         };
         applying.look().await?;
         Ok(applying)
@@ -148,7 +151,33 @@ impl<'a> Applying<'a> {
         Ok(())
     }
 
+    /// Makes the plan. A dry run that somebody else's release has overtaken is made anew.
     async fn make_plan(&mut self) -> Result<ApplyPlan> {
+        loop {
+            match self.try_plan().await {
+                Err(failure) if self.is_race(&failure) => self.look_after(&failure).await?,
+                made => return made,
+            }
+        }
+    }
+
+    /// Counts a failure that may be a race with somebody else's release; returns whether it is one, unless there were too many.
+    fn is_race(&mut self, failure: &CliFailure) -> bool {
+        let is_race = failure.code() == "release_conflict" && self.races < MAX_RACES;
+        self.races += u32::from(is_race);
+        is_race
+    }
+
+    /// Looks at the server again after a race.
+    ///
+    /// # Errors
+    /// When what was released meanwhile is not what the folder has.
+    async fn look_after(&mut self, failure: &CliFailure) -> Result<()> {
+        self.look().await?;
+        self.check_overtaken(failure).await
+    }
+
+    async fn try_plan(&mut self) -> Result<ApplyPlan> {
         let rules = PlanRules {
             meetings: &self.meetings,
             force: self.command.force,
@@ -200,13 +229,12 @@ impl<'a> Applying<'a> {
     /// rest is planned anew.
     async fn apply(&mut self, plan: &ApplyPlan) -> Result<()> {
         let mut newer = None;
-        for race in 0.. {
+        loop {
             let plan = newer.as_ref().unwrap_or(plan);
             self.write_expectations(plan);
             match self.run_plan(plan).await {
-                Err(failure) if failure.code() == "release_conflict" && race < MAX_RACES => {
-                    self.look().await?;
-                    self.check_overtaken(&failure).await?;
+                Err(failure) if self.is_race(&failure) => {
+                    self.look_after(&failure).await?;
                     newer = Some(self.make_plan().await?);
                 }
                 done => {
