@@ -120,6 +120,23 @@ pub(super) async fn page_history(
     Ok(found)
 }
 
+/// Returns the live revision of a page whose history begins with this question; `None` if somebody has published another text since.
+///
+/// # Errors
+/// Failures of the server.
+pub(super) async fn first_revision(
+    api: &ApiClient,
+    project: &str,
+    frontend: &RemoteFrontend,
+) -> Result<Option<String>> {
+    let asked = api.call(&endpoints::REVISIONS, &[project, &frontend.slug]);
+    let found = asked.query("limit", Some(1)).send().await?;
+    let digest = found["revisions"][0]["content_sha256"].as_str();
+    let revision = found["active_revision_id"].as_str();
+    let revision = revision.filter(|_| digest == frontend.content_sha256.as_deref());
+    Ok(revision.map(str::to_owned))
+}
+
 /// Lists the texts that an action has had, the live one included.
 ///
 /// # Errors

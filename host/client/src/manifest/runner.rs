@@ -1,6 +1,8 @@
 //! Runs the steps of a plan on the server.
 
-use serde_json::json;
+use std::path::Path;
+
+use serde_json::{Value, json};
 
 use super::ProjectFolder;
 use super::idempotent_create::create_or_replay;
@@ -12,7 +14,7 @@ use crate::OutputFormat;
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::{CliFailure, Result};
-use crate::output::member_text;
+use crate::output::{escape_line, member_text, server_note};
 use crate::progress::TerminalProgressBar;
 use crate::projects::RemoteProject;
 use svc_base::fault;
@@ -157,26 +159,42 @@ impl PlanRunner<'_> {
         Ok(())
     }
 
-    /// Says where new pages are.
-    fn tell_pages(&self, parts: &[ReleasePart], answer: &serde_json::Value) {
+    /// Says where new pages are, and what the server warns of.
+    fn tell_pages(&self, parts: &[ReleasePart], answer: &Value) {
         for part in parts {
             let ReleasePart::Page {
                 number,
                 slug,
-                is_new: true,
+                is_new,
                 ..
             } = part
             else {
                 continue;
             };
-            let wanted = &self.folder.pages[*number].slug;
-            if slug != wanted {
-                self.note(&format!("`{wanted}` was taken: the page is `{slug}`."));
-            }
             let mut pages = answer["pages"].as_array().into_iter().flatten();
-            if let Some(page) = pages.find(|page| page["slug"] == slug.as_str()) {
-                self.note(&format!("{wanted} is at {}", member_text(page, "url")));
+            let Some(answered) = pages.find(|page| page["slug"] == slug.as_str()) else {
+                continue;
+            };
+            let page = &self.folder.pages[*number];
+            self.warn(&page.source.path, answered);
+            if *is_new {
+                if *slug != page.slug {
+                    self.note(&format!("`{}` was taken: the page is `{slug}`.", page.slug));
+                }
+                let url = member_text(answered, "url");
+                self.note(&format!("{} is at {url}", page.slug));
             }
+        }
+    }
+
+    fn warn(&self, file: &Path, page: &Value) {
+        for warning in page["warnings"].as_array().into_iter().flatten() {
+            self.note(&format!(
+                "warning: {}:{}: {}",
+                escape_line(&file.display().to_string()),
+                server_note(&member_text(warning, "line")),
+                server_note(&member_text(warning, "detail"))
+            ));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What becomes of each part of a project in a plan.
 
 use super::super::authorship::{
-    ConflictReason, PartConflict, ReleaseOfPart, action_history, page_history,
+    ConflictReason, PartConflict, ReleaseOfPart, action_history, first_revision, page_history,
 };
 use super::super::meetings::{MetPart, PartDecision};
 use super::super::merge::Decision;
@@ -199,21 +199,34 @@ impl<'a> Planner<'a> {
                 }
                 (None, _, _) => Decision::Apply,
             };
-            self.plan_page(number, decision, frontend);
+            self.plan_page(number, decision, frontend).await?;
         }
-        if let Some(state) = state {
-            self.plan_left_pages(state, &taken);
+        match state {
+            Some(state) => self.plan_left_pages(state, &taken).await,
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Returns the revision of a page that a release expects.
+    async fn expected_revision(&self, frontend: &RemoteFrontend) -> Result<Option<String>> {
+        match (&frontend.active_revision_id, self.state) {
+            (None, Some(state)) => first_revision(self.api, &state.project.id, frontend).await,
+            (revision, _) => Ok(revision.clone()),
+        }
     }
 
     /// Plans a page of the folder.
-    fn plan_page(&mut self, number: usize, decision: Decision, frontend: Option<&RemoteFrontend>) {
+    async fn plan_page(
+        &mut self,
+        number: usize,
+        decision: Decision,
+        frontend: Option<&RemoteFrontend>,
+    ) -> Result<()> {
         let page = &self.folder.pages[number];
         let slug = frontend.map_or(&page.slug, |frontend| &frontend.slug);
         let release = ReleaseOfPart::of_page(frontend);
         if !self.is_changed(decision, "page", slug, release) {
-            return;
+            return Ok(());
         }
         let mut line = PlanStepDescription::new(Change::of(frontend.is_none()), "page", slug);
         if let Some(frontend) = frontend {
@@ -229,16 +242,21 @@ impl<'a> Planner<'a> {
             line = line.with_detail(format!("taken for `{}`", page.slug));
         }
         self.plan.lines.push(line.with_file(&page.source.path));
+        let expected = match frontend {
+            Some(frontend) => self.expected_revision(frontend).await?,
+            None => None,
+        };
         self.plan.parts.push(ReleasePart::Page {
             number,
             slug: slug.clone(),
-            expected: frontend.and_then(|frontend| frontend.active_revision_id.clone()),
+            expected,
             is_new: frontend.is_none(),
         });
+        Ok(())
     }
 
     /// Plans the pages that have left the manifest: they are named, and end only if they are pruned.
-    fn plan_left_pages(&mut self, state: &RemoteProjectState, taken: &[&str]) {
+    async fn plan_left_pages(&mut self, state: &RemoteProjectState, taken: &[&str]) -> Result<()> {
         let known = &self.rules.meetings.pages;
         let left = known
             .iter()
@@ -271,10 +289,11 @@ impl<'a> Planner<'a> {
                 self.plan.lines.push(line.with_detail("it left svc.toml"));
                 self.plan.parts.push(ReleasePart::RemovePage {
                     slug: slug.clone(),
-                    expected: frontend.active_revision_id.clone(),
+                    expected: self.expected_revision(frontend).await?,
                 });
             }
         }
+        Ok(())
     }
 
     /// Plans the settings; returns the steps after the release.
