@@ -15,6 +15,7 @@ use svc_sources::ContentType;
 /// A frontend on the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteFrontend {
+    #[serde(default)]
     pub(super) id: String,
     pub(super) slug: String,
     pub(super) url: String,
@@ -31,6 +32,7 @@ pub(super) struct RemoteFrontend {
 /// A backend on the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteBackend {
+    #[serde(default)]
     pub(super) id: String,
     pub(super) migrations: Vec<AppliedMigration>,
     pub(super) actions: Vec<RemoteAction>,
@@ -61,6 +63,7 @@ pub(super) struct AppliedMigration {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteAction {
     pub(super) name: String,
+    #[serde(default)]
     pub(super) version: u64,
     pub(super) sql: String,
     pub(super) checksum: String,

@@ -133,7 +133,9 @@ impl PlanStepDescription {
     /// Renames the part, with the reason.
     pub(super) fn rename(&mut self, name: &str, detail: String) {
         self.name = name.to_owned();
-        self.details.push(detail);
+        if self.details.last() != Some(&detail) {
+            self.details.push(detail);
+        }
     }
 
     /// Whether something changes.

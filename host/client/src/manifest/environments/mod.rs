@@ -109,9 +109,8 @@ impl Manifest {
             return Some(format!("`home` is `{home}`, which is none of its pages."));
         }
         let servers = self.env.values().map(|one| Some(&one.server));
-        let servers = servers.chain([self.server.as_ref()]).flatten();
-        let faults = servers.filter_map(|server| parse_server_url(server).err());
-        if let Some(failure) = faults.take(1).next() {
+        let mut servers = servers.chain([self.server.as_ref()]).flatten();
+        if let Some(failure) = servers.find_map(|server| parse_server_url(server).err()) {
             return Some(format!("`server`: {}", failure.detail()));
         }
         let prices = self.env.values().map(|one| &one.prices);

@@ -119,10 +119,10 @@ impl<'a> Planner<'a> {
 
     /// Plans the end of the actions whose files are gone.
     fn plan_gone_actions(&mut self, state: &RemoteProjectState) {
-        let known = &self.rules.meetings.actions;
+        let (folder, known) = (self.folder, &self.rules.meetings.actions);
         let gone = known
             .iter()
-            .filter(|(name, _)| self.folder.action(name).is_none());
+            .filter(|(name, _)| folder.action(name).is_none());
         for (name, met) in gone {
             let remote = state.action(name);
             let text = remote.map(ActionText::of_server);
@@ -257,10 +257,10 @@ impl<'a> Planner<'a> {
 
     /// Plans the pages that have left the manifest: they are named, and end only if they are pruned.
     async fn plan_left_pages(&mut self, state: &RemoteProjectState, taken: &[&str]) -> Result<()> {
-        let known = &self.rules.meetings.pages;
+        let (folder, known) = (self.folder, &self.rules.meetings.pages);
         let left = known
             .iter()
-            .filter(|(slug, _)| !self.folder.manifest.pages.contains_key(*slug));
+            .filter(|(slug, _)| !folder.manifest.pages.contains_key(*slug));
         for (slug, met) in left {
             let slug = met.slug.as_ref().unwrap_or(slug);
             let mut frontends = state.frontends.iter();
@@ -375,10 +375,8 @@ impl<'a> Planner<'a> {
 
     /// Plans the prices that have left the manifest: they are named, and end only if they are pruned.
     fn plan_left_prices(&mut self, state: &RemoteProjectState, steps: &mut Vec<PlanStep>) {
-        let known = &self.rules.meetings.prices;
-        let left = known
-            .iter()
-            .filter(|(key, _)| self.folder.price(key).is_none());
+        let (folder, known) = (self.folder, &self.rules.meetings.prices);
+        let left = known.iter().filter(|(key, _)| folder.price(key).is_none());
         for (key, met) in left {
             let Some(remote) = state.price(key) else {
                 continue;
