@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::meetings::Meetings;
 use super::parts::{Comparable as _, PriceTerms};
 use super::prices::{Interval, PriceEntry, Recurrence};
-use super::remote_state::{RemoteAction, RemoteFrontend, RemotePrice, RemoteProjectState};
+use super::remote_state::{RemoteFrontend, RemotePrice, RemoteProjectState};
 use super::{
     AcceptedOwners, FolderBudget, MANIFEST_FILE, Manifest, ManifestPageEntry, MigrationFile,
     ProjectFolder, SQL_EXTENSION, sql_files,
 };
+use crate::actions::file_text;
 use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::{DirectoryHandle, FileComparison};
@@ -386,7 +387,7 @@ impl PullPlan {
         }
         for action in &backend.actions {
             let name = format!("{}.{SQL_EXTENSION}", action.name);
-            self.add(manifest.actions().join(name), &file_text(action))?;
+            self.add(manifest.actions().join(name), &file_text(&action.sql, &action.defaults))?;
         }
         Ok(())
     }
@@ -411,16 +412,6 @@ impl PullPlan {
             }
         }
     }
-}
-
-/// Text of an action's file: its statement, with the defaults that were defined beside it.
-fn file_text(action: &RemoteAction) -> String {
-    if action.sql.contains("-- default ") {
-        return action.sql.clone();
-    }
-    let lines = action.defaults.iter();
-    let lines = lines.map(|(name, value)| format!("-- default {name} = {value}\n"));
-    lines.chain([action.sql.clone()]).collect()
 }
 
 /// Entry of a price that no manifest has.
