@@ -380,6 +380,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_has_the_defaults_that_the_server_has() {
+        let defaults = json!({ "most": 5 });
+        let defaults = defaults.as_object().unwrap();
+        for (sql, expected) in [
+            (
+                "-- default most = 5\nSELECT :most",
+                "-- default most = 5\nSELECT :most",
+            ),
+            ("SELECT :most\n", "-- default most = 5\nSELECT :most\n"),
+            (
+                "-- The newest\n-- default most = 9\nSELECT :most",
+                "-- default most = 5\n-- The newest\nSELECT :most",
+            ),
+        ] {
+            let text = file_text(sql, defaults);
+            assert_eq!(text, expected);
+            let file = ActionFile::new(Path::new("recent.sql"), text).unwrap();
+            assert_eq!(file.defaults, *defaults);
+        }
+        assert_eq!(file_text("SELECT 1", &Map::new()), "SELECT 1");
+    }
+
+    #[test]
     fn defaults_stand_before_the_statement() {
         for (sql, note, defaults) in [
             ("SELECT 1", Value::Null, Value::Null),

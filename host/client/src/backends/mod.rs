@@ -145,7 +145,7 @@ impl ProjectHandle {
     }
 
     /// Question about a change of the project.
-    fn question<'a>(&'a self, change: &'a str) -> ChangeQuestion<'a> {
+    pub(super) fn question<'a>(&'a self, change: &'a str) -> ChangeQuestion<'a> {
         ChangeQuestion::about(&self.api, &self.project, change)
     }
 

@@ -387,7 +387,10 @@ impl PullPlan {
         }
         for action in &backend.actions {
             let name = format!("{}.{SQL_EXTENSION}", action.name);
-            self.add(manifest.actions().join(name), &file_text(&action.sql, &action.defaults))?;
+            self.add(
+                manifest.actions().join(name),
+                &file_text(&action.sql, &action.defaults),
+            )?;
         }
         Ok(())
     }
