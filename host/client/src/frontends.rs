@@ -10,7 +10,7 @@ use super::difference::TextDifference;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::files::DirectoryHandle;
 use super::output::{key_values, member_text, print_source, table_of};
-use super::projects::{self, ProjectSelectionArgs, RemoteProject};
+use super::projects::{ProjectSelectionArgs, RemoteProject};
 use super::question::ChangeQuestion;
 use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, endpoints, secret};

@@ -53,7 +53,7 @@ pub struct ProjectSelectionArgs {
 
 /// Which environment of a folder a command is for.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct EnvironmentArgs {
+pub(super) struct EnvironmentArgs {
     /// The environment of svc.toml; SVC_ENV names it, too [default: what svc.toml says at its top]
     #[arg(long, value_name = "NAME")]
     env: Option<String>,

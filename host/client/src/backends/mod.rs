@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::api::ApiClient;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::output::member_text;
-use super::projects::{self, ProjectSelectionArgs, RemoteProject};
+use super::projects::{ProjectSelectionArgs, RemoteProject};
 use super::question::ChangeQuestion;
 use super::source;
 use super::{CommonArgs, OutputFormat, endpoints};

@@ -300,6 +300,7 @@ fn who_allows_credentials_without_encryption() {
             credential: credential.map(str::to_owned),
             insecure,
             profile: None,
+            environment: None,
         };
         let profiles = Profiles {
             current: None,
