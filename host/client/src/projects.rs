@@ -72,40 +72,49 @@ impl ProjectSelectionArgs {
         self.environment.name()
     }
 
-    /// Finds the project that is named, else that of the manifest in the working directory, else the only one; returns it with a client
-    /// of its server.
-    ///
-    /// # Errors
-    /// When there is none, several may be meant, or the login is for another server than the manifest.
+    /// Finds the project, as [`open`] does.
     pub(super) async fn open(
         &self,
         remote: &ServerSelectionArgs,
     ) -> Result<(ApiClient, RemoteProject)> {
-        if let Some(wanted) = &self.project {
-            if self.environment.env.is_some() {
-                return Err(CliFailure::local(
-                    "`--env` chooses among what svc.toml says, and with `--project` it is not read: leave one of them out.",
-                ));
-            }
-            let api = ApiClient::new(remote)?;
-            let project = find(&api, wanted).await?;
-            return Ok((api, project));
+        open(remote, self.project.as_deref(), &self.environment).await
+    }
+}
+
+/// Finds the project that is named, else that of the manifest in the working directory, else the only one; returns it with a client of
+/// its server.
+///
+/// # Errors
+/// When there is none, several may be meant, or the login is for another server than the manifest.
+pub(super) async fn open(
+    remote: &ServerSelectionArgs,
+    wanted: Option<&str>,
+    environment: &EnvironmentArgs,
+) -> Result<(ApiClient, RemoteProject)> {
+    if let Some(wanted) = wanted {
+        if environment.env.is_some() {
+            return Err(CliFailure::local(
+                "`--env` chooses among what svc.toml says, which is not read where a project is named: leave one of them out.",
+            ));
         }
-        let environment = self.environment();
-        let Some(manifest) = Manifest::find_here(environment.as_deref())? else {
-            if let Some(name) = &self.environment.env {
-                return Err(no_manifest_for(name, Path::new(MANIFEST_FILE)));
-            }
-            let api = ApiClient::new(remote)?;
-            let project = expect_single_project(fetch_all(&api, None).await?)?;
-            return Ok((api, project));
-        };
-        let api = ApiClient::for_folder(remote, &manifest.target()?)?;
-        let found = find_of_manifest(&api, &manifest).await?;
-        match found {
-            Some(project) => Ok((api, project)),
-            None => Err(missing_project_failure(&manifest.project)),
+        let api = ApiClient::new(remote)?;
+        let project = find(&api, wanted).await?;
+        return Ok((api, project));
+    }
+    let name = environment.name();
+    let Some(manifest) = Manifest::find_here(name.as_deref())? else {
+        if let Some(name) = &environment.env {
+            return Err(no_manifest_for(name, Path::new(MANIFEST_FILE)));
         }
+        let api = ApiClient::new(remote)?;
+        let project = expect_single_project(fetch_all(&api, None).await?)?;
+        return Ok((api, project));
+    };
+    let api = ApiClient::for_folder(remote, &manifest.target()?)?;
+    let found = find_of_manifest(&api, &manifest).await?;
+    match found {
+        Some(project) => Ok((api, project)),
+        None => Err(missing_project_failure(&manifest.project)),
     }
 }
 
