@@ -69,6 +69,7 @@ mod passwords;
 mod payments;
 mod placement;
 mod project_fixture;
+mod project_releases;
 mod projects;
 mod property;
 mod proxies;
