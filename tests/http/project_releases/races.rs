@@ -20,7 +20,11 @@ fn numbered(n: u64, expected: &Value) -> Value {
 
 #[tokio::test]
 async fn no_visitor_has_a_page_that_its_action_refuses() {
-    let at = ProjectFixture::new(GUESTS).await;
+    let builder = TestServer::builder().limits(|limits| {
+        limits.op_burst = 10_000;
+        limits.op_deployment_burst = 10_000;
+    });
+    let at = ProjectFixture::on_server(builder.start().await, GUESTS).await;
     let room = active(&at, "room").await;
     let mut live = released(&at, numbered(1, &room)).await["pages"][0]["revision_id"].clone();
     let visiting = async {

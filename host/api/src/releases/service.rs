@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
+use crate::access::run_while_client_waits;
 use crate::backends::BackendError;
 use crate::backends::model::MigrationStatus;
 use crate::backends::releases::{
@@ -186,7 +187,7 @@ impl ProjectReleases {
     }
 
     /// Compares what is live with what the caller expects; returns the pages at the slugs of the release.
-    async fn compare(
+    pub(super) async fn compare(
         &self,
         project: &Project,
         expected: &[ExpectedPage],
@@ -249,7 +250,8 @@ impl ProjectReleases {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry(project.id).or_default())
         };
-        let mine = turn.lock_owned().await;
+        let mine = run_while_client_waits(turn.lock_owned()).await;
+        let mine = mine.map_err(PublishError::from)?;
         Ok(ReleaseTurn {
             schema: self.definitions.take_turn(project.id).await?,
             _project: mine,

@@ -24,10 +24,12 @@ impl ProjectReleases {
         let live = self.check(project, &new, &definitions).await?;
         let pages = self.try_pages(project, &new, &live).await?;
         let turn = self.take_turn(project).await?;
+        let asked = definitions.clone();
         let judged = self
             .definitions
             .judge(project, &turn.schema, definitions, true)
             .await?;
+        self.compare(project, &new.expected_pages, &asked).await?;
         let effects = self.definitions.effects(&turn.schema, judged).await?;
         let actions = effects.actions.into_iter();
         let broken = effects.broken.into_iter();

@@ -214,7 +214,8 @@ impl DefinitionReleases {
         if !is_new {
             self.backends.bring(backend).await?;
         }
-        let mine = self.backends.migration_lock(backend).lock_owned().await;
+        let waiting = self.backends.migration_lock(backend).lock_owned();
+        let mine = run_while_client_waits(waiting).await?;
         if !is_new {
             self.backends.record_restores(backend).await?;
         }
