@@ -93,7 +93,10 @@ fn rows() -> Vec<OperationMetadata> {
         "create_backend" "manage_backend" "create" backends::operations::create, at ControlWithBackend, changes [BackendCreate];
         "get_backend" "manage_backend" "get" backends::operations::get, at Backend;
         "update_backend" "manage_backend" "update" backends::operations::update, at ControlWithBackend, changes [BackendMigrate, BackendUpdate];
-        "define_actions" "manage_backend" "update" backends::operations::define, at ControlWithBackend, changes [BackendDefine];
+        "define_actions" "manage_backend" "update" backends::operations::define, at ControlWithBackend, changes [BackendDefine, ActionDelete];
+        "list_action_versions" "manage_backend" "action_versions" backends::operations::action_versions, at Control;
+        "rollback_action" "manage_backend" "rollback_action" backends::operations::rollback_action, at ControlWithBackend, changes [ActionRollback];
+        "delete_action" "manage_backend" "delete_action" backends::operations::delete_action, at ControlWithBackend, changes [ActionDelete];
         "query_backend" "manage_backend" "query" backends::operations::query, at Backend, changes [BackendQuery];
         "call_actions" "manage_backend" "batch" backends::operations::batch, at Backend, changes [BackendCall];
         "delete_backend" "manage_backend" "delete" backends::operations::delete, at Control, changes [BackendDelete];

@@ -98,7 +98,13 @@ endpoints! {
     /// Deletes a backend.
     DELETE_BACKEND: DELETE "/api/v1/projects/{id}/backend" [] {} => NOTHING;
     /// Defines actions.
-    DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note"} => BACKEND;
+    DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note" "actions.defaults"} => BACKEND;
+    /// Lists the versions of an action.
+    ACTION_VERSIONS: GET "/api/v1/projects/{id}/backend/actions/{name}/versions" ["limit" "cursor"] {} => ACTION_VERSIONS;
+    /// Puts an earlier version of an action back.
+    ROLLBACK_ACTION: POST "/api/v1/projects/{id}/backend/actions/{name}/rollback" [] {"version" "expected_version"} once => ACTION;
+    /// Deletes an action.
+    DELETE_ACTION: DELETE "/api/v1/projects/{id}/backend/actions/{name}" ["expected_version"] {} => NOTHING;
     /// Lists moments.
     HISTORY: GET "/api/v1/projects/{id}/backend/history" ["limit" "before"] {} => MOMENTS;
     /// Restores the rows of an earlier moment.

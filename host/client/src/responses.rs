@@ -132,6 +132,10 @@ const ACTION_MEMBERS: &[MemberConstraint] = &[
     ("checksum", MemberRule::Digest),
     ("created_at", MemberRule::Cursor),
 ];
+const VERSION_MEMBERS: &[MemberConstraint] = &[
+    ("checksum", MemberRule::Digest),
+    ("created_at", MemberRule::Cursor),
+];
 const MIGRATION_MEMBERS: &[MemberConstraint] = &[
     ("checksum", MemberRule::Digest),
     ("applied_at", MemberRule::Cursor),
@@ -222,6 +226,15 @@ pub(super) const BACKEND: ResponseConstraints = ResponseConstraints::new(
             "broken_actions",
             MemberRule::List(&[("name", MemberRule::Action)]),
         ),
+    ],
+);
+pub(super) const ACTION: ResponseConstraints =
+    ResponseConstraints::new(SMALL_BYTES, ACTION_MEMBERS);
+pub(super) const ACTION_VERSIONS: ResponseConstraints = ResponseConstraints::new(
+    LARGE_BYTES,
+    &[
+        ("versions", MemberRule::List(VERSION_MEMBERS)),
+        ("next_cursor", MemberRule::Cursor),
     ],
 );
 pub(super) const MOMENTS: ResponseConstraints = ResponseConstraints::new(

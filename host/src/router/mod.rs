@@ -318,6 +318,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             .map(&owned),
         )
         .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(backends::delete_action).map(&owned))
+        .routes(routes!(backends::action_versions).map(&owned))
+        .routes(routes!(backends::rollback_action).map(&owned))
         .routes(routes!(backends::query).map(&owned))
         .routes(routes!(backends::batch).map(&owned))
         .routes(routes!(exports::export).map(&owned))

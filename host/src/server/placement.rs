@@ -110,7 +110,10 @@ fn place_of_backend<'r>(
         [] if [Method::GET, Method::HEAD].contains(method) => Some(backend),
         [] if *method == Method::PATCH && is_dry_run(query) => Some(backend),
         ["actions"] if *method == Method::PUT && is_dry_run(query) => Some(backend),
-        [] | ["actions" | "restore"] => Some(RequestPlace::ControlWithBackend),
+        ["actions", _, "versions"] => Some(RequestPlace::Control),
+        [] | ["actions" | "restore"] | ["actions", _] | ["actions", _, "rollback"] => {
+            Some(RequestPlace::ControlWithBackend)
+        }
         ["export" | "history" | "rooms" | "query" | "batch"] | ["rooms", _, "messages"] => {
             Some(backend)
         }

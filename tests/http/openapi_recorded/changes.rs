@@ -3,6 +3,27 @@
 use super::*;
 
 impl ExampleRecorder {
+    /// Changes an action, lists its versions, and puts the first one back.
+    pub(super) async fn record_action_versions(&mut self, project: &str) {
+        let at = format!("{project}/backend/actions");
+        let grown = json!({ "actions": [{
+            "name": "get_note", "sql": "SELECT id, text FROM notes WHERE id = :id OR text = :text",
+            "defaults": { "text": null }, "expected_version": 1,
+        }] });
+        let to = (Method::PUT, at.as_str());
+        self.send_request(to.0, to.1, Some(&grown)).await;
+        self.record("define_actions", "request", "grown", &grown);
+        let path = format!("{at}/get_note/versions");
+        let to = (Method::GET, path.as_str());
+        self.answer(("list_action_versions", "versions"), to, None)
+            .await;
+        let back = json!({ "version": 1, "expected_version": 2 });
+        let path = format!("{at}/get_note/rollback");
+        let to = (Method::POST, path.as_str());
+        self.record_request_and_answer(("rollback_action", "back"), to, back)
+            .await;
+    }
+
     pub(super) async fn record_backend_changes(&mut self, project: &str) {
         let backend = format!("{project}/backend");
         let migration = json!({

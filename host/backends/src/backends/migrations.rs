@@ -22,7 +22,10 @@ pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex
 
 impl Backends {
     /// Judges a script: the first one of a backend, or a migration of `backend`.
-    pub(super) async fn judge_script(
+    ///
+    /// # Errors
+    /// Mostly [`BackendError::ScriptRefused`].
+    pub async fn judge_script(
         &self,
         sql: String,
         backend: Option<BackendId>,

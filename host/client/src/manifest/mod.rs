@@ -359,7 +359,7 @@ impl ProjectFolder {
         let mut actions = Vec::new();
         for name in sql_files(folder, manifest.actions(), manifest.actions.is_some())? {
             let sql = budget.read_text(folder, &name)?;
-            actions.push(ActionFile::new(&folder.display_path(&name), sql));
+            actions.push(ActionFile::new(&folder.display_path(&name), sql)?);
         }
         let mut pages = Vec::new();
         for (slug, entry) in &manifest.pages {

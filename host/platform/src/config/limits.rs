@@ -95,7 +95,7 @@ limits! {
     database_bytes = 5_242_880, 65_536;
     /// The history of a backend's database, in bytes; 0 keeps none.
     history_bytes = 67_108_864, 0;
-    /// The migrations and the versions of actions of a backend together, in bytes.
+    /// The migrations, the versions of actions and the names of ended ones of a backend together, in bytes.
     definition_bytes = 8_388_608, 1_024;
     /// Rows of a result.
     query_rows = 500, 1;

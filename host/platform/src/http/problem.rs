@@ -76,6 +76,7 @@ codes! {
     LastOwner "last_owner" 409 "Last owner" "A workspace always has an owner. Make somebody else one first; then this one can go or get another role.";
     NoSubscription "no_subscription" 409 "No subscription" "The workspace has never had a subscription, so there is nothing to manage. Buy the plan first.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";
+    ActionConflict "action_conflict" 409 "Action conflict" "An action has another version than expected: somebody else has changed it meanwhile, and nothing of this request was kept. `name`, `expected` and `found` say which. Read the action, make your change on top of it, and send that.";
     PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PriceKeyTaken "price_key_taken" 409 "Price key taken" "Another price that is on sale in the project has this key. Take that price off the catalog first, or choose another key.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";

@@ -54,6 +54,7 @@ fn batches_are_as_large_as_the_server_takes() {
         .map(|number| ActionFile {
             name: format!("a{number}"),
             path: format!("a{number}.sql").into(),
+            defaults: serde_json::Map::new(),
             sql: "x".repeat(if number < 10 { 60_000 } else { 10 }),
         })
         .collect();

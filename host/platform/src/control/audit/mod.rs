@@ -140,6 +140,8 @@ audit_actions! {
     BackendMigrate "backend.migrate" "A migration was recorded; the backend's id.",
     BackendUpdate "backend.update" "Realtime, or the tools of agents, was switched; the backend's id.",
     BackendDefine "backend.define" "Actions were defined; the backend's id.",
+    ActionRollback "action.rollback" "An earlier version of an action was put back; the backend's id, a slash and the action's name.",
+    ActionDelete "action.delete" "An action was ended with its versions; the backend's id, a slash and the action's name.",
     BackendQuery "backend.query" "A query that writes rows was run; the backend's id.",
     BackendCall "backend.call" "Actions that write rows were called by a member or a key; the backend's id.",
     BackendRestore "backend.restore" "The database was put back to a moment of its history; the backend's id.",
