@@ -100,7 +100,7 @@ async fn assert_whole(site: &OwnerProcess<'_>, project: &str, point: &str) -> bo
     if is_new {
         // The count of an aggregate is one row.
         assert_eq!(n, json!([{ "n": 2 }]), "{point}: {backend}");
-        assert_eq!(names(&backend["schema"]["tables"]).len(), 3, "{point}");
+        assert_eq!(tables(&backend["schema"]["tables"]).len(), 3, "{point}");
     } else {
         assert!(n == Value::Null || n == json!([{ "n": 1 }]), "{point}: {n}");
     }

@@ -87,7 +87,7 @@ async fn of_releases_at_once_one_wins_and_the_others_change_nothing() {
     }
     let detail = at.detail().await;
     assert_eq!(
-        names(&detail["schema"]["tables"]),
+        tables(&detail["schema"]["tables"]),
         ["guests".to_owned(), format!("t{won}")]
     );
     assert_eq!(

@@ -71,14 +71,14 @@ async fn a_dry_run_tells_what_would_change() {
         migrations[2]["schema"]["before"]
     );
     assert_eq!(
-        names(&migrations[1]["schema"]["after"]["tables"]),
+        tables(&migrations[1]["schema"]["after"]["tables"]),
         ["guests", "seats"]
     );
     assert_eq!(
-        names(&migrations[2]["schema"]["after"]["tables"]),
+        tables(&migrations[2]["schema"]["after"]["tables"]),
         ["guests", "more", "seats"]
     );
-    assert_eq!(names(&migrations[2]["changes"]["tables"]), ["more"]);
+    assert_eq!(tables(&migrations[2]["changes"]["tables"]), ["more"]);
     assert_eq!(migrations[1]["changes"]["tables"][0]["new"], false);
     assert_eq!(names(&tried["broken_actions"]), ["joined"]);
     // An action that the release replaces or ends is not broken by it.
@@ -116,7 +116,7 @@ async fn a_dry_run_makes_no_backend() {
         .collect();
     assert_eq!(statuses, ["applied", "applied", "already_applied"]);
     assert_eq!(
-        names(&tried["migrations"][0]["schema"]["after"]["tables"]),
+        tables(&tried["migrations"][0]["schema"]["after"]["tables"]),
         ["guests"]
     );
     assert_eq!(

@@ -348,6 +348,7 @@ impl DefinitionReleases {
                 .iter()
                 .map(|index| migrations[*index].script.clone())
                 .collect(),
+            tells_each: tells_broken,
         };
         let others = others.iter().map(trial_statement).collect();
         let prepared = self.definitions.prepare_batch(schema, batch, others).await;
