@@ -113,7 +113,7 @@ impl ProjectReleases {
             .prepare_pages(project, std::mem::take(&mut new.pages), &live)
             .await?;
         fault::point("project_release.stored");
-        let mut turn = self.take_turn(project).await?;
+        let mut turn = self.take_turn(project, &definitions).await?;
         let asked = definitions.clone();
         let mut judged = self
             .definitions
@@ -243,7 +243,11 @@ impl ProjectReleases {
 
     /// Waits for the turn of a release. It is held from judging to the end: a schema that another release or a migration changes in
     /// between would be none that the actions were judged against.
-    pub(super) async fn take_turn(&self, project: &Project) -> Result<ReleaseTurn, ReleaseError> {
+    pub(super) async fn take_turn(
+        &self,
+        project: &Project,
+        definitions: &NewDefinitions,
+    ) -> Result<ReleaseTurn, ReleaseError> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             // A turn that only the map holds is nobody's.
@@ -253,7 +257,7 @@ impl ProjectReleases {
         let mine = run_while_client_waits(turn.lock_owned()).await;
         let mine = mine.map_err(PublishError::from)?;
         Ok(ReleaseTurn {
-            schema: self.definitions.take_turn(project.id).await?,
+            schema: self.definitions.take_turn(project.id, definitions).await?,
             _project: mine,
         })
     }

@@ -23,7 +23,7 @@ impl ProjectReleases {
         let definitions = take_definitions(&mut new);
         let live = self.check(project, &new, &definitions).await?;
         let pages = self.try_pages(project, &new, &live).await?;
-        let turn = self.take_turn(project).await?;
+        let turn = self.take_turn(project, &definitions).await?;
         let asked = definitions.clone();
         let judged = self
             .definitions

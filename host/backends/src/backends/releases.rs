@@ -47,6 +47,12 @@ pub struct NewDefinitions {
     pub removals: Vec<ActionRemoval>,
 }
 
+impl NewDefinitions {
+    fn is_empty(&self) -> bool {
+        self.migrations.is_empty() && self.actions.is_empty() && self.removals.is_empty()
+    }
+}
+
 /// Part of the definitions of a release, with its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionPart {
@@ -95,7 +101,7 @@ pub struct SchemaTurn {
     backend: BackendId,
     /// Whether the project has no backend yet: the first migration makes it.
     is_new: bool,
-    _mine: OwnedMutexGuard<()>,
+    _mine: Option<OwnedMutexGuard<()>>,
 }
 
 /// Definitions that may be released.
@@ -201,16 +207,28 @@ impl DefinitionReleases {
         self.backends.infra.control.read(look).await
     }
 
-    /// Waits for the turn at the schema of a project's backend, whose database is brought to this node.
+    /// Waits for the turn at the schema of a project's backend, whose database is brought to this node. A release without definitions needs
+    /// neither.
     ///
     /// # Errors
     /// When another node does not give the database up in time.
-    pub async fn take_turn(&self, project: ProjectId) -> Result<SchemaTurn, BackendError> {
+    pub async fn take_turn(
+        &self,
+        project: ProjectId,
+        new: &NewDefinitions,
+    ) -> Result<SchemaTurn, BackendError> {
         let found = self.backends.find_by_project(project).await?;
         let (backend, is_new) = match found {
             Some(backend) => (backend.id, false),
             None => (self.backends.new_id()?, true),
         };
+        if new.is_empty() {
+            return Ok(SchemaTurn {
+                backend,
+                is_new,
+                _mine: None,
+            });
+        }
         if !is_new {
             self.backends.bring(backend).await?;
         }
@@ -222,7 +240,7 @@ impl DefinitionReleases {
         Ok(SchemaTurn {
             backend,
             is_new,
-            _mine: mine,
+            _mine: Some(mine),
         })
     }
 
@@ -241,6 +259,8 @@ impl DefinitionReleases {
         let names: Vec<String> = new.actions.iter().map(|one| one.name.clone()).collect();
         if turn.is_new && new.migrations.is_empty() {
             check_nothing_to_change(&new)?;
+        }
+        if new.is_empty() {
             return Ok(JudgedDefinitions {
                 migrations: Vec::new(),
                 changes: ActionChanges::default(),
