@@ -15,7 +15,7 @@ use crate::access::run_while_client_waits;
 use crate::backends::BackendError;
 use crate::backends::model::MigrationStatus;
 use crate::backends::releases::{
-    ActionRelease, DefinitionPart, DefinitionReleases, DefinitionsError, JudgedDefinitions,
+    ActionRelease, DefinitionPart, DefinitionReleases, DefinitionsError,
     NewDefinitions, ReleasedActions, SchemaTurn,
 };
 use crate::config::Config;

@@ -131,7 +131,7 @@ impl Frontends {
             .publish(stored, address, now, move |tx, published| {
                 activate_in(tx, &project, &mut frontend, published)?;
                 keep.store(tx, &frontend)?;
-                Ok(frontend)
+                Ok::<_, FrontendError>(frontend)
             })
             .await?;
         fault::point("create.committed");
