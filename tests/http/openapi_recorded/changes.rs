@@ -145,8 +145,12 @@ impl ExampleRecorder {
         });
         let path = format!("{project}/release");
         let to = (Method::POST, path.as_str());
-        self.answer(("release_project", "tried"), to.clone(), Some(release.clone()))
-            .await;
+        self.answer(
+            ("release_project", "tried"),
+            to.clone(),
+            Some(release.clone()),
+        )
+        .await;
         release.as_object_mut().unwrap().remove("dry_run");
         self.record_request_and_answer(("release_project", "release"), to, release)
             .await;

@@ -87,7 +87,7 @@ async fn assert_whole(site: &OwnerProcess<'_>, project: &str, point: &str) -> bo
         "{point}"
     );
     let (_, detail) = site.get(&format!("/{project}")).await;
-    assert_eq!(detail["home"], is_new.then_some("hall").into(), "{point}");
+    assert_eq!(detail["home"], json!(is_new.then_some("hall")), "{point}");
     let (status, backend) = site.get(&format!("/{project}/backend")).await;
     let said = site
         .process

@@ -103,7 +103,13 @@ fn draft_alternatives() -> Value {
 
 /// Returns what a release must have one of: a part.
 fn release_alternatives() -> Vec<Value> {
-    let lists = ["migrations", "actions", "remove_actions", "pages", "remove_pages"];
+    let lists = [
+        "migrations",
+        "actions",
+        "remove_actions",
+        "pages",
+        "remove_pages",
+    ];
     let lists = lists.map(|list| {
         json!({ "required": [list], "properties": { list: { "type": "array", "minItems": 1 } } })
     });

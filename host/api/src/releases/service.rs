@@ -15,8 +15,8 @@ use crate::access::run_while_client_waits;
 use crate::backends::BackendError;
 use crate::backends::model::MigrationStatus;
 use crate::backends::releases::{
-    ActionRelease, DefinitionPart, DefinitionReleases, DefinitionsError,
-    NewDefinitions, ReleasedActions, SchemaTurn,
+    ActionRelease, DefinitionPart, DefinitionReleases, DefinitionsError, NewDefinitions,
+    ReleasedActions, SchemaTurn,
 };
 use crate::config::Config;
 use crate::control::audit::AuditAction;

@@ -128,7 +128,9 @@ pub(super) fn version_conflicts<'a>(
     let mut conflicts = Vec::new();
     for (name, expected, is_removal) in actions {
         let Some(expected) = expected else { continue };
-        let newest = id.map(|id| store::newest_version(c, id, name)).transpose()?;
+        let newest = id
+            .map(|id| store::newest_version(c, id, name))
+            .transpose()?;
         let found = newest.flatten().unwrap_or(0);
         if u64::from(found) != expected && !(is_removal && found == 0) {
             conflicts.push(ActionConflict {

@@ -103,8 +103,7 @@ impl Backends {
         let script = run_while_client_waits(self.judge_script(new.ddl, None)).await??;
         self.check_capacity(project.workspace.id).await?;
         let first = (self.new_id()?, script, None);
-        self.create_judged(project, first, new.realtime, keep)
-            .await
+        self.create_judged(project, first, new.realtime, keep).await
     }
 
     /// Generates the id of a new backend.

@@ -118,7 +118,9 @@ pub(super) async fn call(
                 Arc::clone(&session.services.releases),
                 arguments.parse_rest()?,
             );
-            to_json(releases::operations::release(releases, at, input, AnswerRecorder::none()).await?)
+            to_json(
+                releases::operations::release(releases, at, input, AnswerRecorder::none()).await?,
+            )
         }
         Action::Visitors => {
             let at = session.project(&mut arguments).await?;

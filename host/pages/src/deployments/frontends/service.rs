@@ -96,9 +96,7 @@ impl Frontends {
         let caps = self.capacity.cap_check();
         self.infra
             .control
-            .write(move |tx| {
-                claim_in(tx, &project, &frontend, &caps)
-            })
+            .write(move |tx| claim_in(tx, &project, &frontend, &caps))
             .await
     }
 
