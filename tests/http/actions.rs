@@ -28,17 +28,17 @@ async fn an_action_is_what_its_sql_says() {
     let at = "2026-11-20T12:00:00.000Z";
     let expected = [
         json!({
-            "name": "find", "version": 1, "sql": find, "params": ["limit", "email"], "kind": "read",
+            "name": "find", "version": 1, "sql": find, "defaults": {}, "params": ["limit", "email"], "kind": "read",
             "returns_rows": true, "requires_identity": false, "note": "By address",
             "checksum": sum(find), "created_at": at,
         }),
         json!({
-            "name": "add_me", "version": 1, "sql": add, "params": ["name"], "kind": "write",
+            "name": "add_me", "version": 1, "sql": add, "defaults": {}, "params": ["name"], "kind": "write",
             "returns_rows": true, "requires_identity": true, "note": null,
             "checksum": sum(add), "created_at": at,
         }),
         json!({
-            "name": "clear", "version": 1, "sql": "DELETE FROM guests", "params": [], "kind": "write",
+            "name": "clear", "version": 1, "sql": "DELETE FROM guests", "defaults": {}, "params": [], "kind": "write",
             "returns_rows": false, "requires_identity": false, "note": null,
             "checksum": sum("DELETE FROM guests"), "created_at": at,
         }),
@@ -251,7 +251,12 @@ async fn a_bad_batch_is_refused_by_name() {
         (json!({ "actions": [] }), "actions"),
         (json!({ "actions": many }), "actions"),
         (json!({ "actions": [7] }), "actions"),
-        (json!({ "actions": [one], "replace": true }), "`replace`"),
+        (json!({ "actions": [one], "replace": "yes" }), "`replace`"),
+        (json!({ "actions": [], "replace": true }), "actions"),
+        (json!({ "actions": [one], "remove": true }), "`remove`"),
+        (with("defaults", json!([])), "defaults"),
+        (with("expected_version", json!(-1)), "expected_version"),
+        (with("expected_version", json!("1")), "expected_version"),
         (json!({ "actions": [one, one] }), "one"),
         (json!({ "actions": [{ "name": "one" }] }), "sql"),
         (json!({ "actions": [{ "sql": "SELECT 1 AS n" }] }), "name"),

@@ -14,10 +14,12 @@ use crate::project_fixture::{GUESTS, named, names};
 use crate::svc;
 
 /// Groups of fault points in an owner's requests to a backend: `provision` of `provision.committed`.
-pub(crate) const FAULT_GROUPS: [&str; 7] = [
+pub(crate) const FAULT_GROUPS: [&str; 9] = [
     "provision",
     "migrate",
     "define",
+    "rollback_action",
+    "delete_action",
     "raze",
     "history",
     "rewind",
@@ -68,6 +70,9 @@ async fn populate(data: &Path, credential: &str, group: &str) -> String {
         let (status, made) = site.post(&backend, json!({ "ddl": GUESTS })).await;
         assert_eq!(status, 201, "{made}");
         define(&site, &backend, 1).await;
+    }
+    if group == "rollback_action" {
+        define(&site, &backend, 2).await;
     }
     let script = match group {
         "history" => Some(BULK),
@@ -162,6 +167,11 @@ fn request_of_group(group: &str, backend: &str, first: &Value) -> (Method, Strin
         "migrate" => (Method::PATCH, "", Some(json!({ "ddl": MORE }))),
         "settle" => (Method::PATCH, "", Some(json!({ "ddl": LONG }))),
         "define" => (Method::PUT, "/actions", Some(constant_action(2))),
+        "rollback_action" => {
+            let body = json!({ "version": 1 });
+            (Method::POST, "/actions/say/rollback", Some(body))
+        }
+        "delete_action" => (Method::DELETE, "/actions/say", None),
         "raze" => (Method::DELETE, "", None),
         other => panic!("nobody does {other}"),
     };
@@ -258,6 +268,7 @@ async fn assert_state_follows(site: &OwnerProcess<'_>, point: &str, backend: &st
             assert_eq!(again["version"], 2, "{point}");
         }
         "define" => assert_eq!(named(&again["actions"], "say")["version"], 2, "{point}"),
+        "rollback_action" => assert_eq!(again["version"], 3, "{point}: once, not twice"),
         _ => assert_eq!(status, 204, "{point}"),
     }
     let (there, after) = site.get(backend).await;
@@ -277,6 +288,12 @@ async fn assert_state_follows(site: &OwnerProcess<'_>, point: &str, backend: &st
         "migrate" => {
             let more = named(&after["inventory"]["tables"], "more");
             assert_eq!(more["rows"], 2, "{point}: seeds are sown once");
+        }
+        "rollback_action" => assert_eq!(call_constant(site).await, Some(json!(1)), "{point}"),
+        "delete_action" => {
+            assert_eq!(call_constant(site).await, None, "{point}");
+            let again = define(site, backend, 2).await;
+            assert_eq!(again["version"], 2, "{point}: the count went on");
         }
         _ => assert_eq!(call_constant(site).await, Some(json!(2)), "{point}"),
     }

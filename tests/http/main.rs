@@ -1,5 +1,7 @@
 //! The service over the wire: each subject of its contract in a file of its own.
 
+mod action_defaults;
+mod action_versions;
 mod actions;
 mod audit;
 mod backend_crashes;
@@ -67,8 +69,10 @@ mod packages;
 mod page_heads;
 mod passwords;
 mod payments;
+mod pending_schemas;
 mod placement;
 mod project_fixture;
+mod project_releases;
 mod projects;
 mod property;
 mod proxies;

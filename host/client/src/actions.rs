@@ -2,13 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::backends::{BackendTargetArgs, ProjectHandle, dry_run_text, read_script};
 use super::error::{CliFailure, FailureExitCode, Result};
-use super::output::{key_values, member_text, table_of};
+use super::output::{key_values, member_text, quote_shell_word, table_of};
 use super::params::parse_params;
 use super::{endpoints, result_table};
+
+/// Default number of listed versions.
+const DEFAULT_LIMIT: u32 = 20;
+/// Beginning of a comment that gives a bind a default.
+const DEFAULT_WORD: &str = "default";
 
 /// Lists, defines and calls actions.
 #[derive(Debug, clap::Subcommand)]
@@ -36,6 +41,44 @@ pub enum ActionCommand {
         #[command(flatten)]
         args: BackendTargetArgs,
     },
+    /// List the versions of an action, newest first
+    Versions {
+        /// Name of the action
+        name: String,
+        /// How many
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
+        limit: u32,
+        /// `next_cursor` of the answer before
+        #[arg(long)]
+        cursor: Option<String>,
+        #[command(flatten)]
+        args: BackendTargetArgs,
+    },
+    /// Make an earlier version of an action the newest one again
+    Rollback {
+        /// Name of the action
+        name: String,
+        /// Number of the earlier version
+        version: u64,
+        /// Version that you believe the action has: if it has another, nothing happens
+        #[arg(long, value_name = "VERSION")]
+        expected_version: Option<u64>,
+        #[command(flatten)]
+        args: BackendTargetArgs,
+    },
+    /// Delete an action with its versions
+    Delete {
+        /// Name of the action
+        name: String,
+        /// Version that you believe the action has: if it has another, nothing happens
+        #[arg(long, value_name = "VERSION")]
+        expected_version: Option<u64>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        args: BackendTargetArgs,
+    },
     /// Call an action as a visitor does
     Call {
         /// Name of the action
@@ -55,6 +98,8 @@ pub enum ActionCommand {
 pub(super) struct ActionFile {
     pub(super) name: String,
     pub(super) sql: String,
+    /// Values of binds that a call may leave out.
+    pub(super) defaults: Map<String, Value>,
     /// Path of the file for messages.
     pub(super) path: PathBuf,
 }
@@ -63,19 +108,23 @@ impl ActionFile {
     /// Reads an action from a file, which is named like the action.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or a default in it is wrong.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        Ok(Self::new(path, read_script(path)?))
+        Self::new(path, read_script(path)?)
     }
 
     /// Builds an action from the text of a file.
-    pub(super) fn new(path: &Path, sql: String) -> Self {
+    ///
+    /// # Errors
+    /// When a default in it is wrong; names the line.
+    pub(super) fn new(path: &Path, sql: String) -> Result<Self> {
         let stem = path.file_stem().unwrap_or_default();
-        Self {
+        Ok(Self {
             name: stem.to_string_lossy().into_owned(),
+            defaults: read_defaults(path, &sql)?,
             sql,
             path: path.to_owned(),
-        }
+        })
     }
 
     /// Adds the files of actions to a failure.
@@ -87,16 +136,92 @@ impl ActionFile {
         failure.with_files(files.map(|file| (file.name.clone(), file.path.clone())))
     }
 
-    /// Body to define the action with. A comment in the first line is its note.
+    /// Body to define the action with. A comment in the first line is its note, unless it gives a default.
     pub(super) fn to_json(&self) -> Value {
         let first = self.sql.lines().next().unwrap_or_default();
-        let note = first.trim_start().strip_prefix("--").map(str::trim);
+        let note = comment_of(first).filter(|note| default_of(note).is_none());
         let mut body = json!({ "name": self.name, "sql": self.sql });
         if let Some(note) = note.filter(|note| !note.is_empty()) {
             body["note"] = note.into();
         }
+        if !self.defaults.is_empty() {
+            body["defaults"] = self.defaults.clone().into();
+        }
         body
     }
+}
+
+/// Text of the file of an action that a server has: its statement, with lines for defaults that were defined beside it.
+pub(super) fn file_text(sql: &str, defaults: &Map<String, Value>) -> String {
+    let written = read_defaults(Path::new(""), sql);
+    if written.is_ok_and(|written| written == *defaults) {
+        return sql.to_owned();
+    }
+    let is_default = |line: &str| comment_of(line).and_then(default_of).is_some();
+    let lines = defaults.iter();
+    let lines = lines.map(|(name, value)| format!("-- {DEFAULT_WORD} {name} = {value}\n"));
+    let rest = sql.split_inclusive('\n').filter(|line| !is_default(line));
+    lines.chain(rest.map(str::to_owned)).collect()
+}
+
+/// Reads the defaults before a statement: lines such as `-- default most = 5`, with a JSON value.
+fn read_defaults(path: &Path, sql: &str) -> Result<Map<String, Value>> {
+    let mut defaults = Map::new();
+    let mut is_before_statement = true;
+    for (number, line) in sql.lines().enumerate() {
+        let wrong = |detail: String| {
+            let place = format!("{}:{}", path.display(), number + 1);
+            Err(CliFailure::local(format!("{place}: {detail}")))
+        };
+        let comment = comment_of(line);
+        is_before_statement &= comment.is_some() || line.trim().is_empty();
+        let Some((name, text)) = comment.and_then(default_of) else {
+            continue;
+        };
+        if !is_before_statement {
+            return wrong(format!(
+                "the default of `{name}` stands after the statement's beginning: move the line before the statement."
+            ));
+        }
+        let value = match parse_default(text) {
+            Ok(value) => value,
+            Err(why) => return wrong(format!("the default of `{name}` {why}.")),
+        };
+        if defaults.insert(name.to_owned(), value).is_some() {
+            return wrong(format!(
+                "`{name}` has a default already: remove one of them."
+            ));
+        }
+    }
+    Ok(defaults)
+}
+
+/// Returns the text of a line that is a comment.
+fn comment_of(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("--").map(str::trim)
+}
+
+/// Splits a comment that gives a default, such as `default most = 5`, into the bind and the value.
+fn default_of(comment: &str) -> Option<(&str, &str)> {
+    let (name, value) = comment.strip_prefix(DEFAULT_WORD)?.split_once('=')?;
+    let is_apart = name.starts_with(char::is_whitespace);
+    let name = name.trim();
+    let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+    (is_apart && is_name).then_some((name, value.trim()))
+}
+
+/// Parses the value of a default, which must not lose a digit on its way.
+fn parse_default(text: &str) -> std::result::Result<Value, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        format!(
+            "is not JSON: {error}. Write a number, null, true, false, or a text in double quotes"
+        )
+    })?;
+    let is_integer = value.is_number() && !text.contains(['.', 'e', 'E']);
+    if is_integer && text.parse::<i64>().is_err() {
+        return Err("is an integer outside of 64 bits".to_owned());
+    }
+    Ok(value)
 }
 
 impl ActionCommand {
@@ -105,7 +230,8 @@ impl ActionCommand {
             Self::List { args } => {
                 let at = args.find().await?;
                 let actions = fetch_actions(&at).await?;
-                let text = table_of(&actions, &["name", "version", "kind", "params", "note"]);
+                let members = ["name", "version", "kind", "params", "defaults", "note"];
+                let text = table_of(&actions, &members);
                 args.output()
                     .print_answer(&json!({ "actions": actions }), &text)
             }
@@ -122,6 +248,7 @@ impl ActionCommand {
                     "version",
                     "kind",
                     "params",
+                    "defaults",
                     "requires_identity",
                     "note",
                     "created_at",
@@ -135,6 +262,47 @@ impl ActionCommand {
                 dry_run,
                 args,
             } => define(&files, dry_run, &args).await,
+            Self::Versions {
+                name,
+                limit,
+                cursor,
+                args,
+            } => versions(&name, limit, cursor, &args).await,
+            Self::Rollback {
+                name,
+                version,
+                expected_version,
+                args,
+            } => {
+                let mut body = json!({ "version": version });
+                if let Some(expected) = expected_version {
+                    body["expected_version"] = expected.into();
+                }
+                let at = args.find().await?;
+                let path = [&*at.project.id, &*name];
+                let asked = at.api.call(&endpoints::ROLLBACK_ACTION, &path);
+                let action = asked.body(body).send().await?;
+                let made = member_text(&action, "version");
+                let text = format!("{name} is as in version {version}, and has version {made} now");
+                args.output().print_answer(&action, &text)
+            }
+            Self::Delete {
+                name,
+                expected_version,
+                yes,
+                args,
+            } => {
+                let at = args.find().await?;
+                let change = format!("Delete the action `{name}`");
+                at.question(&change).confirm(args.output(), yes)?;
+                let path = [&*at.project.id, &*name];
+                let asked = at.api.call(&endpoints::DELETE_ACTION, &path);
+                let asked = asked.query("expected_version", expected_version);
+                asked.send().await?;
+                let document = json!({ "action": name, "deleted": true });
+                args.output()
+                    .print_answer(&document, &format!("deleted the action {name}"))
+            }
             Self::Call {
                 name,
                 params: given,
@@ -173,7 +341,135 @@ async fn define(files: &[PathBuf], dry_run: bool, args: &BackendTargetArgs) -> R
     let done = done.map_err(|failure| ActionFile::with_action_files(failure, &files))?;
     let text = match dry_run {
         true => dry_run_text(&done),
-        false => table_of(&done["actions"], &["name", "version", "kind", "params"]),
+        false => {
+            let members = ["name", "version", "kind", "params", "defaults"];
+            table_of(&done["actions"], &members)
+        }
     };
     args.output().print_answer(&done, &text)
+}
+
+async fn versions(
+    name: &str,
+    limit: u32,
+    cursor: Option<String>,
+    args: &BackendTargetArgs,
+) -> Result<()> {
+    let at = args.find().await?;
+    let path = [&*at.project.id, name];
+    let asked = at.api.call(&endpoints::ACTION_VERSIONS, &path);
+    let asked = asked.query("limit", Some(limit)).query("cursor", cursor);
+    let list = asked.send().await?;
+    let members = ["version", "created_at", "defaults", "note"];
+    if let Some(next) = list["next_cursor"].as_str() {
+        let note = format!("There are more: --cursor {}", quote_shell_word(next));
+        args.output().print_note(&note);
+    }
+    let text = table_of(&list["versions"], &members);
+    args.output().print_answer(&list, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(sql: &str) -> std::result::Result<Value, String> {
+        let file = ActionFile::new(Path::new("actions/recent.sql"), sql.to_owned());
+        file.map(|file| file.to_json())
+            .map_err(|failure| failure.to_text())
+    }
+
+    #[test]
+    fn a_file_has_the_defaults_that_the_server_has() {
+        let defaults = json!({ "most": 5 });
+        let defaults = defaults.as_object().unwrap();
+        for (sql, expected) in [
+            (
+                "-- default most = 5\nSELECT :most",
+                "-- default most = 5\nSELECT :most",
+            ),
+            ("SELECT :most\n", "-- default most = 5\nSELECT :most\n"),
+            (
+                "-- The newest\n-- default most = 9\nSELECT :most",
+                "-- default most = 5\n-- The newest\nSELECT :most",
+            ),
+        ] {
+            let text = file_text(sql, defaults);
+            assert_eq!(text, expected);
+            let file = ActionFile::new(Path::new("recent.sql"), text).unwrap();
+            assert_eq!(file.defaults, *defaults);
+        }
+        assert_eq!(file_text("SELECT 1", &Map::new()), "SELECT 1");
+    }
+
+    #[test]
+    fn defaults_stand_before_the_statement() {
+        for (sql, note, defaults) in [
+            ("SELECT 1", Value::Null, Value::Null),
+            ("-- The newest\nSELECT 1", json!("The newest"), Value::Null),
+            (
+                "-- The newest\n\n-- default most = 5\n  --default from=\"a = b\"\nSELECT :most, :from",
+                json!("The newest"),
+                json!({ "most": 5, "from": "a = b" }),
+            ),
+            (
+                "-- default n = 9223372036854775807\r\n-- default r = 1.5\r\n-- default b = {\"base64\": \"AA==\"}\r\nSELECT 1",
+                Value::Null,
+                json!({ "n": i64::MAX, "r": 1.5, "b": { "base64": "AA==" } }),
+            ),
+            // Words that only begin like one.
+            (
+                "-- default is the newest\nSELECT 1",
+                json!("default is the newest"),
+                Value::Null,
+            ),
+            (
+                "-- defaults n = 5\nSELECT 1",
+                json!("defaults n = 5"),
+                Value::Null,
+            ),
+            (
+                "-- default sort order = name\nSELECT 1",
+                json!("default sort order = name"),
+                Value::Null,
+            ),
+        ] {
+            let body = read(sql).unwrap();
+            assert_eq!(
+                (&body["note"], &body["defaults"]),
+                (&note, &defaults),
+                "{sql}"
+            );
+            assert_eq!(body["sql"], sql);
+        }
+    }
+
+    #[test]
+    fn a_wrong_default_is_told_with_its_line() {
+        for (sql, says) in [
+            (
+                "-- default n = five\nSELECT :n",
+                "actions/recent.sql:1: the default of `n` is not JSON",
+            ),
+            (
+                "\n-- default n =\nSELECT :n",
+                "actions/recent.sql:2: the default of `n` is not JSON",
+            ),
+            (
+                "-- default n = 1\n-- default n = 2\nSELECT :n",
+                "recent.sql:2: `n` has a default already",
+            ),
+            (
+                "SELECT :n\n-- default n = 2",
+                "recent.sql:2: the default of `n` stands after",
+            ),
+            (
+                "-- default n = 18446744073709551616\nSELECT :n",
+                "outside of 64 bits",
+            ),
+        ] {
+            let refused = read(sql).unwrap_err();
+            assert!(refused.contains(says), "{sql}: {refused}");
+        }
+    }
 }

@@ -13,7 +13,9 @@ use super::endpoints::{self, Endpoint};
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::json_requested;
 use super::output::print_error;
-use super::profile::{ServerSelectionArgs, ServerWithCredential, is_local, is_unencrypted};
+use super::profile::{
+    FolderTarget, ServerSelectionArgs, ServerWithCredential, is_local, is_unencrypted,
+};
 use super::responses::{self, LEAST_RATE, ResponseBodyError};
 use svc_base::random::Random;
 use svc_outbound::{LOOPBACK, NO_ROOT_CERTIFICATES};
@@ -67,6 +69,14 @@ impl ApiClient {
     /// When the address is not valid, or the profile does not exist.
     pub(super) fn new(remote: &ServerSelectionArgs) -> Result<Self> {
         Self::for_server(remote.target()?)
+    }
+
+    /// Client of the server that a folder is for.
+    ///
+    /// # Errors
+    /// As of `new`, and when the login is for another server.
+    pub(super) fn for_folder(remote: &ServerSelectionArgs, folder: &FolderTarget) -> Result<Self> {
+        Self::for_server(remote.target_for(folder)?)
     }
 
     /// Client of the same server that sends no credential.
@@ -128,6 +138,11 @@ impl ApiClient {
     /// URL of the server for messages, without the slash at the end.
     pub(super) fn server_address(&self) -> &str {
         self.target.server.as_str().trim_end_matches('/')
+    }
+
+    /// Environment of the folder that the command works for, where one was chosen.
+    pub(super) fn environment(&self) -> Option<&str> {
+        self.target.environment.as_deref()
     }
 
     /// Prepares a request; `parts` fill the parameters of the path.

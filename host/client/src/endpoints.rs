@@ -89,6 +89,10 @@ endpoints! {
     ROLLBACK: POST "/api/v1/projects/{id}/frontends/{target}/rollback" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
     /// Lists releases.
     RELEASES: GET "/api/v1/projects/{id}/frontends/{target}/releases" [] {} => RELEASES;
+    /// Releases several parts of a project at once.
+    RELEASE: POST "/api/v1/projects/{id}/release" [] {"migrations" "migrations.ddl" "migrations.note" "actions" "actions.name" "actions.sql" "actions.note" "actions.defaults" "actions.expected_version" "remove_actions" "remove_actions.name" "remove_actions.expected_version" "pages" "pages.slug" "pages.type" "pages.content" "pages.title" "pages.expected_active_revision_id" "remove_pages" "remove_pages.slug" "remove_pages.expected_active_revision_id" "home" "message" "dry_run"} creates => RELEASED;
+    /// Lists who changed what in a workspace.
+    AUDIT: GET "/api/v1/workspaces/{id}/audit" ["limit" "cursor"] {} => AUDIT;
     /// Reads a backend.
     BACKEND: GET "/api/v1/projects/{id}/backend" [] {} => BACKEND;
     /// Makes a backend.
@@ -98,7 +102,13 @@ endpoints! {
     /// Deletes a backend.
     DELETE_BACKEND: DELETE "/api/v1/projects/{id}/backend" [] {} => NOTHING;
     /// Defines actions.
-    DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note"} => BACKEND;
+    DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note" "actions.defaults"} => BACKEND;
+    /// Lists the versions of an action.
+    ACTION_VERSIONS: GET "/api/v1/projects/{id}/backend/actions/{name}/versions" ["limit" "cursor"] {} => ACTION_VERSIONS;
+    /// Puts an earlier version of an action back.
+    ROLLBACK_ACTION: POST "/api/v1/projects/{id}/backend/actions/{name}/rollback" [] {"version" "expected_version"} once => ACTION;
+    /// Deletes an action.
+    DELETE_ACTION: DELETE "/api/v1/projects/{id}/backend/actions/{name}" ["expected_version"] {} => NOTHING;
     /// Lists moments.
     HISTORY: GET "/api/v1/projects/{id}/backend/history" ["limit" "before"] {} => MOMENTS;
     /// Restores the rows of an earlier moment.
@@ -112,7 +122,7 @@ endpoints! {
     /// Lists the catalog of prices.
     CATALOG: GET "/api/v1/projects/{id}/payments/catalog" [] {} => CATALOG;
     /// Adds a price.
-    ADD_PRICE: POST "/api/v1/projects/{id}/payments/catalog" [] {"key" "product_name" "description" "label" "amount" "currency" "recurring"} creates => PRICE;
+    ADD_PRICE: POST "/api/v1/projects/{id}/payments/catalog" [] {"key" "product_name" "description" "label" "amount" "currency" "recurring" "replaces"} creates => PRICE;
     /// Takes a price off the catalog.
     WITHDRAW_PRICE: DELETE "/api/v1/projects/{id}/payments/catalog/{pid}" [] {} => PRICE;
     /// Describes the API.

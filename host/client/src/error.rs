@@ -51,6 +51,8 @@ pub(super) struct CliFailure {
     files: BTreeMap<String, PathBuf>,
     /// Problem document of the server.
     problem: Option<Map<String, Value>>,
+    /// Lines below the message, each about one thing.
+    lines: Vec<String>,
 }
 
 /// Position in a text, counted from 1.
@@ -74,6 +76,7 @@ impl CliFailure {
             hints: Vec::new(),
             files: BTreeMap::new(),
             problem: None,
+            lines: Vec::new(),
         }
     }
 
@@ -108,6 +111,16 @@ impl CliFailure {
         failure
     }
 
+    /// Text of the failure, without its title.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Returns a member of the server's problem.
+    pub(super) fn member(&self, name: &str) -> Option<&Value> {
+        self.problem.as_ref()?.get(name)
+    }
+
     /// Stable code of the server's problem; empty if there is none.
     pub(super) fn code(&self) -> &str {
         self.problem_text("code")
@@ -140,7 +153,18 @@ impl CliFailure {
     /// Adds advice.
     #[must_use]
     pub(super) fn with_hint(mut self, hint: &str) -> Self {
-        self.hints.push(hint.to_owned());
+        if !self.hints.iter().any(|one| one == hint) {
+            self.hints.push(hint.to_owned());
+        }
+        self
+    }
+
+    /// Adds a list for programs, with a line for each of its entries for people.
+    #[must_use]
+    pub(super) fn with_list(mut self, name: &str, list: Vec<Value>, lines: Vec<String>) -> Self {
+        let problem = self.problem.get_or_insert_default();
+        problem.insert(name.to_owned(), list.into());
+        self.lines.extend(lines);
         self
     }
 
@@ -211,6 +235,11 @@ impl CliFailure {
             if !names.is_empty() {
                 lines.push(format!("  {which}: {}", names.join(", ")));
             }
+        }
+        let shown = self.lines.iter().take(MAX_LISTED);
+        lines.extend(shown.map(|line| format!("  {line}")));
+        if self.lines.len() > MAX_LISTED {
+            lines.push(format!("  and {} more", self.lines.len() - MAX_LISTED));
         }
         let id = self.problem_text("request_id");
         if !id.is_empty() {

@@ -10,9 +10,10 @@ use super::difference::TextDifference;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::files::DirectoryHandle;
 use super::output::{key_values, member_text, print_source, table_of};
-use super::projects::{self, ProjectSelectionArgs, RemoteProject};
+use super::projects::{ProjectSelectionArgs, RemoteProject};
+use super::question::ChangeQuestion;
 use super::source::{STDIN, SourceToPublish};
-use super::{CommonArgs, confirm, endpoints, secret};
+use super::{CommonArgs, endpoints, secret};
 use svc_sources::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
@@ -123,8 +124,7 @@ pub(super) struct FrontendHandle {
 impl FrontendArgs {
     /// Finds the project of the frontend.
     pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
-        let api = ApiClient::new(&common.remote)?;
-        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
+        let (api, project) = self.project_option.open(&common.remote).await?;
         Ok(FrontendHandle {
             api,
             project,
@@ -174,8 +174,7 @@ impl FrontendCommand {
 }
 
 async fn list(project_option: &ProjectSelectionArgs, common: &CommonArgs) -> Result<()> {
-    let api = ApiClient::new(&common.remote)?;
-    let project = projects::find(&api, project_option.project.as_deref()).await?;
+    let (api, project) = project_option.open(&common.remote).await?;
     let found = api
         .call(&endpoints::FRONTENDS, &[&project.id])
         .send()
@@ -264,8 +263,7 @@ async fn claim(
         Some(file) => secret::read_from_file("token", file)?,
         None => secret::prompt("token")?,
     };
-    let api = ApiClient::new(&common.remote)?;
-    let project = projects::find(&api, project_option.project.as_deref()).await?;
+    let (api, project) = project_option.open(&common.remote).await?;
     let body = json!({ "id": id, "delete_token": token });
     let claiming = api.call(&endpoints::CLAIM, &[&project.id]).body(body);
     let claimed = claiming.send().await?;
@@ -276,9 +274,9 @@ async fn claim(
 
 async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let (slug, project) = (&found.slug, &found.project.name);
-    let what = format!("Delete `{slug}` of `{project}` with its history");
-    confirm(common.output(), yes, &found.api, &what)?;
+    let slug = &found.slug;
+    let change = format!("Delete the page `{slug}` with its history");
+    ChangeQuestion::about(&found.api, &found.project, &change).confirm(common.output(), yes)?;
     let deleting = found
         .api
         .call(&endpoints::DELETE_FRONTEND, &found.path_parts());

@@ -25,20 +25,19 @@ mod progress;
 mod projects;
 mod publish;
 mod push;
+mod question;
 mod responses;
 mod result_table;
 mod revisions;
 mod secret;
 mod source;
 
-use std::io::Write as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use self::api::ApiClient;
 use self::error::{CliFailure, FailureExitCode, Result};
 use self::files::DirectoryHandle;
 use self::output::{OutputFormat, print_error};
@@ -200,38 +199,6 @@ fn report_failure(json: bool, failure: &CliFailure) {
         true => print_error(&terminal::escape_json(&failure.to_json().to_string())),
         false => print_error(&failure.to_text()),
     }
-}
-
-/// Asks for confirmation of a change, unless `--yes` was given. Names the change and the server.
-fn confirm(out: OutputFormat, yes: bool, api: &ApiClient, what: &str) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
-    let not_done = |detail: &str| {
-        Err(CliFailure::new(
-            FailureExitCode::Planned,
-            "Nothing was changed",
-            detail,
-        ))
-    };
-    if !out.is_interactive() {
-        return not_done("`--yes` does it without asking.");
-    }
-    match ask_yes_no(&format!("{what} on {}?", api.server_address())) {
-        true => Ok(()),
-        false => not_done("You said no."),
-    }
-}
-
-/// Asks a question at the terminal; anything but yes means no.
-fn ask_yes_no(question: &str) -> bool {
-    let mut terminal = std::io::stderr();
-    let shown = write!(terminal, "{} [y/N] ", output::escape_line(question));
-    let mut answer = String::new();
-    let read = shown
-        .and_then(|()| terminal.flush())
-        .and_then(|()| std::io::stdin().read_line(&mut answer));
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 /// Runs work that must clean up when Ctrl-C ends it.

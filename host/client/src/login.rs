@@ -72,6 +72,7 @@ impl LoginCommand {
             server: server.clone(),
             credential: Some(credential.clone()),
             insecure: self.insecure,
+            environment: None,
         };
         let api = ApiClient::for_server(target)?;
         api.call(&endpoints::PROJECTS, &[]).send().await.map_err(|failure| match failure.code() {

@@ -1,16 +1,18 @@
 //! `svc project …`, and the look-up of a command's project.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::ApiClient;
 use super::error::{CliFailure, FailureExitCode, Result};
-use super::manifest::Manifest;
+use super::manifest::{MANIFEST_FILE, Manifest, no_manifest_for};
 use super::output::{escape_line, key_values, member_text, table_of};
-use super::profile::ServerSelectionArgs;
-use super::{CommonArgs, confirm, endpoints};
+use super::profile::{ServerSelectionArgs, chosen_environment};
+use super::question::ChangeQuestion;
+use super::{CommonArgs, endpoints};
 
 /// The most projects that a message names.
 const MAX_NAMED_PROJECTS: usize = 20;
@@ -45,6 +47,75 @@ pub struct ProjectSelectionArgs {
     /// The project: its id, its name or its label [default: that of ./svc.toml, else the only one]
     #[arg(long)]
     pub(super) project: Option<String>,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+}
+
+/// Which environment of a folder a command is for.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct EnvironmentArgs {
+    /// The environment of svc.toml; SVC_ENV names it, too [default: what svc.toml says at its top]
+    #[arg(long, value_name = "NAME")]
+    env: Option<String>,
+}
+
+impl EnvironmentArgs {
+    /// Name of the environment, from the command line or the variable.
+    pub(super) fn name(&self) -> Option<String> {
+        chosen_environment(self.env.as_deref())
+    }
+}
+
+impl ProjectSelectionArgs {
+    /// Name of the environment of a folder, where one is chosen.
+    pub(super) fn environment(&self) -> Option<String> {
+        self.environment.name()
+    }
+
+    /// Finds the project, as [`open`] does.
+    pub(super) async fn open(
+        &self,
+        remote: &ServerSelectionArgs,
+    ) -> Result<(ApiClient, RemoteProject)> {
+        open(remote, self.project.as_deref(), &self.environment).await
+    }
+}
+
+/// Finds the project that is named, else that of the manifest in the working directory, else the only one; returns it with a client of
+/// its server.
+///
+/// # Errors
+/// When there is none, several may be meant, or the login is for another server than the manifest.
+pub(super) async fn open(
+    remote: &ServerSelectionArgs,
+    wanted: Option<&str>,
+    environment: &EnvironmentArgs,
+) -> Result<(ApiClient, RemoteProject)> {
+    if let Some(wanted) = wanted {
+        if environment.env.is_some() {
+            return Err(CliFailure::local(
+                "`--env` chooses among what svc.toml says, which is not read where a project is named: leave one of them out.",
+            ));
+        }
+        let api = ApiClient::new(remote)?;
+        let project = find(&api, wanted).await?;
+        return Ok((api, project));
+    }
+    let name = environment.name();
+    let Some(manifest) = Manifest::find_here(name.as_deref())? else {
+        if let Some(name) = &environment.env {
+            return Err(no_manifest_for(name, Path::new(MANIFEST_FILE)));
+        }
+        let api = ApiClient::new(remote)?;
+        let project = expect_single_project(fetch_all(&api, None).await?)?;
+        return Ok((api, project));
+    };
+    let api = ApiClient::for_folder(remote, &manifest.target()?)?;
+    let found = find_of_manifest(&api, &manifest).await?;
+    match found {
+        Some(project) => Ok((api, project)),
+        None => Err(missing_project_failure(&manifest.project)),
+    }
 }
 
 /// Makes, changes and deletes projects.
@@ -126,7 +197,7 @@ impl ProjectChangeCommand {
                 common,
             } => {
                 let api = ApiClient::new(&common.remote)?;
-                let project = find(&api, Some(&project)).await?;
+                let project = find(&api, &project).await?;
                 let body = json!({ "name": name, "description": description, "home": home });
                 let changed = api
                     .call(&endpoints::UPDATE_PROJECT, &[&project.id])
@@ -143,9 +214,9 @@ impl ProjectChangeCommand {
                 common,
             } => {
                 let api = ApiClient::new(&common.remote)?;
-                let project = find(&api, Some(&project)).await?;
-                let what = format!("Delete `{}` with its pages and its database", project.name);
-                confirm(common.output(), yes, &api, &what)?;
+                let project = find(&api, &project).await?;
+                let change = "Delete the project with its pages and its database";
+                ChangeQuestion::about(&api, &project, change).confirm(common.output(), yes)?;
                 api.call(&endpoints::DELETE_PROJECT, &[&project.id])
                     .send()
                     .await?;
@@ -170,7 +241,7 @@ pub(super) async fn list(remote: &ServerSelectionArgs, json: bool) -> Result<()>
 /// Shows a project with its members.
 pub(super) async fn show(remote: &ServerSelectionArgs, json: bool, wanted: &str) -> Result<()> {
     let api = ApiClient::new(remote)?;
-    let project = find(&api, Some(wanted)).await?;
+    let project = find(&api, wanted).await?;
     let detail = api.call(&endpoints::PROJECT, &[&project.id]).send().await?;
     let members = table_of(&detail["members"], &["slug", "type", "state", "visits"]);
     let text = format!("{}\n\n{members}", details_text(&detail));
@@ -241,11 +312,11 @@ fn several_projects_failure(name: &str, found: &[RemoteProject]) -> CliFailure {
     )
 }
 
-/// Finds a project by its id, label or name. Without one, takes that of the manifest in the working directory, else the only one.
-pub(super) async fn find(api: &ApiClient, wanted: Option<&str>) -> Result<RemoteProject> {
-    let Some(wanted) = wanted else {
-        return find_here(api).await;
-    };
+/// Finds a project by its id, label or name.
+///
+/// # Errors
+/// When there is none, or several have the name.
+pub(super) async fn find(api: &ApiClient, wanted: &str) -> Result<RemoteProject> {
     choose(&fetch_all(api, None).await?, wanted)
 }
 
@@ -278,22 +349,16 @@ fn choose(found: &[RemoteProject], wanted: &str) -> Result<RemoteProject> {
     }
 }
 
-/// Finds the project of the manifest in the working directory, else the only one.
-async fn find_here(api: &ApiClient) -> Result<RemoteProject> {
-    let Some(manifest) = Manifest::find_here()? else {
-        return expect_single_project(fetch_all(api, None).await?);
-    };
-    let found = find_of_manifest(api, &manifest).await?;
-    found.ok_or_else(|| {
-        CliFailure::new(
-            FailureExitCode::NotFound,
-            "No such project",
-            format!(
-                "You have no project `{}`, which svc.toml names: `svc apply` makes it, and `--project` names another.",
-                escape_line(&manifest.project)
-            ),
-        )
-    })
+/// Failure of a manifest's project that is not there.
+fn missing_project_failure(name: &str) -> CliFailure {
+    CliFailure::new(
+        FailureExitCode::NotFound,
+        "No such project",
+        format!(
+            "You have no project `{}`, which svc.toml names: `svc apply` makes it, and `--project` names another.",
+            escape_line(name)
+        ),
+    )
 }
 
 fn expect_single_project(mut found: Vec<RemoteProject>) -> Result<RemoteProject> {

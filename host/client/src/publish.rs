@@ -92,7 +92,7 @@ impl PublishCommand {
         let (api, project) = match &self.project {
             Some(wanted) => {
                 let api = ApiClient::new(remote)?;
-                let project = projects::find(&api, Some(wanted)).await?;
+                let project = projects::find(&api, wanted).await?;
                 (api, Some(project))
             }
             // A share has no owner, so an invalid credential must not stop it.

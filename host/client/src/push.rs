@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::api::ApiClient;
 use super::difference::TextDifference;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::file_watcher::FileWatcher;
 use super::frontends::{FrontendHandle, read_source_of_type};
 use super::output::member_text;
-use super::projects::{self, ProjectSelectionArgs};
+use super::projects::ProjectSelectionArgs;
 use super::revisions::release_note;
 use super::source::{STDIN, SourceToPublish, slug_of};
 use super::{CommonArgs, endpoints, report_failure};
@@ -254,8 +253,7 @@ async fn find_frontend(
     slug: String,
     common: &CommonArgs,
 ) -> Result<FrontendHandle> {
-    let api = ApiClient::new(&common.remote)?;
-    let project = projects::find(&api, project_option.project.as_deref()).await?;
+    let (api, project) = project_option.open(&common.remote).await?;
     Ok(FrontendHandle { api, project, slug })
 }
 

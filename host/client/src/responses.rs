@@ -132,6 +132,10 @@ const ACTION_MEMBERS: &[MemberConstraint] = &[
     ("checksum", MemberRule::Digest),
     ("created_at", MemberRule::Cursor),
 ];
+const VERSION_MEMBERS: &[MemberConstraint] = &[
+    ("checksum", MemberRule::Digest),
+    ("created_at", MemberRule::Cursor),
+];
 const MIGRATION_MEMBERS: &[MemberConstraint] = &[
     ("checksum", MemberRule::Digest),
     ("applied_at", MemberRule::Cursor),
@@ -210,6 +214,42 @@ pub(super) const RELEASES: ResponseConstraints = ResponseConstraints::new(
         ]),
     )],
 );
+pub(super) const RELEASED: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[
+        (
+            "migrations",
+            MemberRule::List(&[("status", MemberRule::Word)]),
+        ),
+        ("actions", MemberRule::List(ACTION_MEMBERS)),
+        (
+            "pages",
+            MemberRule::List(&[
+                ("slug", MemberRule::Slug),
+                ("change", MemberRule::Word),
+                ("deployment_id", MemberRule::Id),
+                ("revision_id", MemberRule::Id),
+                ("url", MemberRule::Url),
+            ]),
+        ),
+        (
+            "broken_actions",
+            MemberRule::List(&[("name", MemberRule::Action)]),
+        ),
+    ],
+);
+pub(super) const AUDIT: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[(
+        "entries",
+        MemberRule::List(&[
+            ("at", MemberRule::Cursor),
+            ("principal", MemberRule::Id),
+            ("target", MemberRule::Id),
+            ("action", MemberRule::Cursor),
+        ]),
+    )],
+);
 pub(super) const BACKEND: ResponseConstraints = ResponseConstraints::new(
     LARGE_BYTES,
     &[
@@ -222,6 +262,15 @@ pub(super) const BACKEND: ResponseConstraints = ResponseConstraints::new(
             "broken_actions",
             MemberRule::List(&[("name", MemberRule::Action)]),
         ),
+    ],
+);
+pub(super) const ACTION: ResponseConstraints =
+    ResponseConstraints::new(SMALL_BYTES, ACTION_MEMBERS);
+pub(super) const ACTION_VERSIONS: ResponseConstraints = ResponseConstraints::new(
+    LARGE_BYTES,
+    &[
+        ("versions", MemberRule::List(VERSION_MEMBERS)),
+        ("next_cursor", MemberRule::Cursor),
     ],
 );
 pub(super) const MOMENTS: ResponseConstraints = ResponseConstraints::new(

@@ -118,7 +118,7 @@ impl Databases {
         self.workspaces().extend(owners);
     }
 
-    fn owner(&self, database: BackendId) -> JobOwner {
+    pub(super) fn owner(&self, database: BackendId) -> JobOwner {
         JobOwner {
             workspace: self.workspaces().get(&database).copied(),
             database,

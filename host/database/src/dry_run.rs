@@ -1,7 +1,9 @@
-//! Dry runs of a change, on a copy in memory that is thrown away.
+//! Dry runs of a change, on a database in memory that is thrown away.
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::oneshot;
 
 use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::databases::Databases;
@@ -9,19 +11,26 @@ use super::error::{StatementRunError, internal_error};
 use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::migrate::{self, MigrationOutcome, MigrationScript, MigrationScriptError};
 use super::run::prepare;
-use super::schema::{self, Schema};
+use super::schema::{self, MigrationMarker, Schema};
 use super::timing::StatementLane;
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 
+/// Maximum size of the schemas that one dry run tells, as text: each would be held as often as there are scripts.
+const MAX_TOLD_BYTES: usize = 16 << 20;
+
 /// A change to try.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DryRunInput {
-    /// The script to apply, if the schema is to change.
-    pub script: Option<MigrationScript>,
-    /// The statements that must still work after it.
+    /// Whether the database does not exist yet: the first script makes it.
+    pub is_new: bool,
+    /// The scripts to apply, in order.
+    pub scripts: Vec<MigrationScript>,
+    /// The statements that must work after them.
     pub statements: Vec<DryRunStatement>,
+    /// Whether the schema after each script is told, too.
+    pub tells_each: bool,
 }
 
 /// A statement that is tried after the change.
@@ -35,67 +44,150 @@ pub struct DryRunStatement {
     pub writes: bool,
 }
 
+/// A statement that would not work after the change.
+#[derive(Clone, Debug)]
+pub struct BrokenStatement {
+    /// Index among the statements that were tried.
+    pub index: usize,
+    /// Name of the action.
+    pub name: String,
+    /// Reason of SQLite, or of the authorizer.
+    pub reason: String,
+    /// Place in the statement, in bytes, if it is known.
+    pub offset: Option<usize>,
+}
+
 /// Effects that a change would have.
 #[derive(Clone, Debug)]
 pub struct DryRunOutcome {
-    /// Effect of the script on the file, if there was one.
-    pub migrated: Option<MigrationOutcome>,
+    /// Effect of each script on the file.
+    pub migrated: Vec<MigrationOutcome>,
     /// The schema as it is.
     pub before: Schema,
     /// The schema as it would be.
     pub after: Schema,
-    /// Names of statements that would not work, with the reasons.
-    pub broken_statements: Vec<(String, String)>,
+    /// The schema after each script, if it is told.
+    pub after_each: Vec<Schema>,
+    /// The statements that would not work.
+    pub broken_statements: Vec<BrokenStatement>,
+}
+
+/// Error of a dry run.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{failure}")]
+pub struct DryRunError {
+    /// Index of the script that fails; `None` if it is none of them.
+    pub script: Option<usize>,
+    /// Error of the script, or of the run.
+    pub failure: MigrationScriptError,
+}
+
+impl From<StatementRunError> for DryRunError {
+    fn from(error: StatementRunError) -> Self {
+        Self {
+            script: None,
+            failure: error.into(),
+        }
+    }
 }
 
 impl Databases {
-    /// Tries a change in the long lane, while the writer goes on.
+    /// Tries a change in the long lane, while the writer goes on. A database that does not exist yet is not made by this.
     ///
     /// # Errors
-    /// [`MigrationScriptError`]: why the script would fail.
+    /// [`DryRunError`] names the script that would fail.
     pub async fn dry_run(
         &self,
         id: BackendId,
         trial: DryRunInput,
-    ) -> Result<DryRunOutcome, MigrationScriptError> {
+    ) -> Result<DryRunOutcome, DryRunError> {
         let settings = self.settings(&id);
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
-        let attempt =
-            move |reader: &TenantConnection| Ok(try_change(reader, &settings, &trial, budget));
+        if trial.is_new {
+            return self.dry_run_new(id, settings, trial, budget).await;
+        }
+        let attempt = move |reader: &TenantConnection| {
+            let copy = TenantConnection::in_memory(&settings, |connection| {
+                sqlite::copy_pages(&reader.connection, connection)
+            })?;
+            Ok(try_change(&copy, &trial, budget))
+        };
         self.load(id)
             .await?
             .with_reader(StatementLane::Long, attempt)
             .await?
     }
+
+    /// Tries a change of a database that its first script makes.
+    async fn dry_run_new(
+        &self,
+        id: BackendId,
+        settings: DatabaseOpenSettings,
+        trial: DryRunInput,
+        budget: Duration,
+    ) -> Result<DryRunOutcome, DryRunError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Box::new(move || {
+            let tried = TenantConnection::in_memory(&settings, |_| Ok(()))
+                .map_err(DryRunError::from)
+                .and_then(|empty| try_change(&empty, &trial, budget));
+            // The caller may have gone away.
+            let _ = answer.send(tried);
+        });
+        if !self.lanes.queue_long(self.owner(id), job) {
+            return Err(StatementRunError::Busy.into());
+        }
+        answered
+            .await
+            .unwrap_or(Err(StatementRunError::Closed.into()))
+    }
 }
 
+/// Tries a change on a database in memory.
 fn try_change(
-    reader: &TenantConnection,
-    settings: &DatabaseOpenSettings,
+    copy: &TenantConnection,
     trial: &DryRunInput,
     budget: Duration,
-) -> Result<DryRunOutcome, MigrationScriptError> {
-    let copy = TenantConnection::in_memory(settings, |connection| {
-        sqlite::copy_pages(&reader.connection, connection)
-    })?;
+) -> Result<DryRunOutcome, DryRunError> {
     let watch = Stopwatch::start();
-    let look =
-        |copy: &TenantConnection| schema::read_schema(&copy.connection).map_err(internal_error);
-    let before = look(&copy)?;
-    let script = trial.script.as_ref();
-    let migrated = script.map(|script| migrate::migrate(&copy, script, budget));
-    let migrated = migrated.transpose()?;
-    let after = look(&copy)?;
-    let mut broken = Vec::new();
-    for statement in &trial.statements {
-        let left = budget.saturating_sub(watch.elapsed());
-        if left.is_zero() {
-            return Err(StatementRunError::Timeout.into());
+    let rest = || match budget.saturating_sub(watch.elapsed()) {
+        Duration::ZERO => Err(StatementRunError::Timeout),
+        rest => Ok(rest),
+    };
+    let look = || schema::read_schema(&copy.connection).map_err(internal_error);
+    let before = look()?;
+    let mut migrated = Vec::with_capacity(trial.scripts.len());
+    let (mut after_each, mut told) = (Vec::new(), 0);
+    for (number, script) in trial.scripts.iter().enumerate() {
+        let done = match trial.is_new && number == 0 {
+            true => create(copy, script, rest()?),
+            false => migrate::migrate(copy, script, rest()?),
+        };
+        migrated.push(done.map_err(|failure| DryRunError {
+            script: Some(number),
+            failure,
+        })?);
+        if trial.tells_each {
+            let schema = look()?;
+            told += schema.text_bytes();
+            if told > MAX_TOLD_BYTES {
+                return Err(StatementRunError::ResultTooLarge.into());
+            }
+            after_each.push(schema);
         }
-        match prepare(&copy, &statement.sql, statement.writes, left) {
+    }
+    let after = look()?;
+    let mut broken = Vec::new();
+    for (index, statement) in trial.statements.iter().enumerate() {
+        match prepare(copy, &statement.sql, statement.writes, rest()?) {
             Ok(()) => {}
-            Err(StatementRunError::Refused { reason, .. }) => {
-                broken.push((statement.name.clone(), reason));
+            Err(StatementRunError::Refused { reason, offset }) => {
+                broken.push(BrokenStatement {
+                    index,
+                    name: statement.name.clone(),
+                    reason,
+                    offset,
+                });
             }
             Err(error) => return Err(error.into()),
         }
@@ -104,6 +196,21 @@ fn try_change(
         migrated,
         before,
         after,
+        after_each,
         broken_statements: broken,
     })
+}
+
+/// Applies the first script of a new database.
+fn create(
+    empty: &TenantConnection,
+    script: &MigrationScript,
+    budget: Duration,
+) -> Result<MigrationOutcome, MigrationScriptError> {
+    migrate::create_database(empty, script, budget)?;
+    let marker = MigrationMarker {
+        version: 1,
+        checksum: script.checksum.clone(),
+    };
+    Ok(MigrationOutcome::Applied(marker, Vec::new()))
 }

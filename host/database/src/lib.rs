@@ -75,7 +75,7 @@ pub use copy::{BackupSourceDatabase, prepare_for_server};
 pub use database::Database;
 pub use database_state::DatabaseState;
 pub use databases::Databases;
-pub use dry_run::{DryRunInput, DryRunOutcome, DryRunStatement};
+pub use dry_run::{BrokenStatement, DryRunError, DryRunInput, DryRunOutcome, DryRunStatement};
 pub use error::StatementRunError;
 pub use files::DatabasesDirectory;
 pub use history::{EndedChain, HistoryMoments, first_commit_kept, oldest_moment_kept};

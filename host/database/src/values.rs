@@ -123,6 +123,13 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     }
 }
 
+/// Writes a value as JSON, which [`parse`] reads; a non-finite number becomes null.
+pub fn to_json(value: &Value) -> String {
+    let mut json = Vec::new();
+    write_value(&mut json, value.into());
+    String::from_utf8_lossy(&json).into_owned()
+}
+
 /// Whether a text is printable ASCII that JSON need not escape. Most is, so it is checked many bytes at once.
 fn is_plain(text: &[u8]) -> bool {
     let plain = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');

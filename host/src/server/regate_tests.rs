@@ -61,10 +61,12 @@ async fn another_gate_judges_what_the_last_one_did() {
         name: "count".to_owned(),
         sql: "SELECT count(*) AS n FROM a".to_owned(),
         note: None,
+        defaults: Vec::new(),
+        expected_version: None,
     };
     let defined = app
         .definitions
-        .define(project.id, vec![action])
+        .define(project.id, vec![action], false)
         .await
         .unwrap();
     first.stop().await.unwrap();

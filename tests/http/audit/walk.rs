@@ -176,6 +176,16 @@ impl OperationsWalk {
         let (_, target) = self.call_and_check_entry("claim_share", rest, given).await;
         assert_eq!(target, share["id"]);
         self.change_revisions(&project, &room["id"]).await;
+        // Nothing is there to be removed, so that no part has an entry of its own.
+        let gone = json!([{ "slug": "secret-words", "expected_active_revision_id": null }]);
+        let body = json!({ "remove_pages": gone, "message": "secret-words" });
+        let rest = RestRequest(Method::POST, format!("{at}/release"), body.clone());
+        let mut given = body;
+        given["project_id"] = project.clone().into();
+        let (_, target) = self
+            .call_and_check_entry("release_project", rest, given)
+            .await;
+        assert_eq!(target, project);
         let rest = RestRequest(Method::DELETE, format!("{at}/frontends/hall"), Value::Null);
         let given = json!({ "project_id": project, "slug": "hall" });
         let (_, target) = self
@@ -275,6 +285,7 @@ impl OperationsWalk {
             .call_and_check_entry("define_actions", rest, with(body))
             .await;
         assert_eq!(target, id);
+        self.change_action(&at, project, &id).await;
         for (id, below, more) in [
             ("get_backend", "", json!({})),
             ("list_backend_history", "/history", json!({})),
@@ -321,6 +332,41 @@ impl OperationsWalk {
             .call_and_check_entry("delete_backend", rest, with(json!({})))
             .await;
         assert_eq!(target, id);
+    }
+
+    /// Changes the action `one`, puts it back, and ends it.
+    async fn change_action(&mut self, at: &str, project: &str, backend: &Value) {
+        let given = |more: Value| {
+            let mut given = json!({ "project_id": project, "name": "one" });
+            let more = more.as_object().unwrap().clone();
+            given.as_object_mut().unwrap().extend(more);
+            given
+        };
+        let of_action = format!("{}/one", text(backend));
+        let body = json!({ "actions": [{ "name": "one", "sql": "SELECT 2 AS one" }] });
+        let path = format!("{at}/actions");
+        let mut arguments = body.clone();
+        arguments["project_id"] = project.into();
+        self.call_and_check_entry(
+            "define_actions",
+            RestRequest(Method::PUT, path.clone(), body),
+            arguments,
+        )
+        .await;
+        let rest = RestRequest(Method::GET, format!("{path}/one/versions"), Value::Null);
+        self.call_and_check_entry("list_action_versions", rest, given(json!({})))
+            .await;
+        let body = json!({ "version": 1 });
+        let rest = RestRequest(Method::POST, format!("{path}/one/rollback"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("rollback_action", rest, given(body))
+            .await;
+        assert_eq!(target, *of_action);
+        let rest = RestRequest(Method::DELETE, format!("{path}/one"), Value::Null);
+        let (_, target) = self
+            .call_and_check_entry("delete_action", rest, given(json!({})))
+            .await;
+        assert_eq!(target, *of_action);
     }
 
     async fn create_prices(&mut self, project: &str) {

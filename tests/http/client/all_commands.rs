@@ -78,6 +78,9 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "action" "list";
     owner "action" "show" "a";
     owner "action" "define" "a.sql", "a.sql";
+    owner "action" "versions" "a";
+    owner "action" "rollback" "a" "1";
+    owner "action" "delete" "a" "--yes";
     owner "action" "call" "a";
     owner "price" "list";
     owner "price" "add" "pro" "--product" "Club" "--label" "Monthly" "--amount" "500" "--currency" "eur";

@@ -164,6 +164,70 @@ async fn actions_are_defined_and_called() {
 }
 
 #[tokio::test]
+async fn an_action_has_defaults_and_versions_and_ends() {
+    let fixture = start_with_folder().await;
+    fixture.write(
+        "recent.sql",
+        "-- The newest\n-- default most = 5\nSELECT id, text FROM notes ORDER BY id DESC LIMIT :most",
+    );
+    let defined = fixture
+        .run_for_stdout(&["action", "define", "recent.sql"])
+        .await;
+    assert!(defined.contains(r#"{"most":5}"#), "{defined}");
+    let shown = fixture.run_for_stdout(&["action", "show", "recent"]).await;
+    assert!(shown.contains(r#"{"most":5}"#), "{shown}");
+    fixture.run_for_stdout(&["action", "call", "recent"]).await;
+    fixture.write("wrong.sql", "-- default n = five\nSELECT :n AS n");
+    let wrong = fixture
+        .run_for_failure(1, &["action", "define", "wrong.sql"])
+        .await;
+    assert!(wrong.contains("wrong.sql:1: the default of `n`"), "{wrong}");
+    fixture.write("wrong.sql", "-- default m = 5\nSELECT :n AS n");
+    let wrong = fixture
+        .run_for_failure(1, &["action", "define", "wrong.sql"])
+        .await;
+    assert!(wrong.starts_with("error: wrong.sql: "), "{wrong}");
+
+    let listed = fixture
+        .run_for_stdout(&["action", "versions", "recent"])
+        .await;
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    let page = fixture
+        .json(&["action", "versions", "recent", "--limit", "1"])
+        .await;
+    assert_eq!(page["versions"][0]["version"], 2);
+    let cursor = text(&page["next_cursor"]);
+    let rest = fixture
+        .json(&["action", "versions", "recent", "--cursor", &cursor])
+        .await;
+    assert_eq!(rest["versions"][0]["version"], 1);
+    let roll_back = ["action", "rollback", "recent", "1", "--expected-version"];
+    let with = |expected| [&roll_back[..], &[expected]].concat();
+    let stale = fixture.run_for_failure(5, &with("1")).await;
+    assert!(stale.contains("`recent` has version 2"), "{stale}");
+    let done = fixture.run_for_stdout(&with("2")).await;
+    assert_eq!(done, "recent is as in version 1, and has version 3 now\n");
+    fixture
+        .run_for_failure(4, &["action", "rollback", "recent", "9"])
+        .await;
+
+    let delete = ["action", "delete", "recent", "--expected-version", "2"];
+    fixture.run_for_failure(8, &delete).await;
+    fixture
+        .run_for_failure(5, &[&delete[..], &["--yes"]].concat())
+        .await;
+    let delete = ["action", "delete", "recent", "--yes"];
+    assert_eq!(
+        fixture.run_for_stdout(&delete).await,
+        "deleted the action recent\n"
+    );
+    assert_eq!(fixture.json(&delete).await["deleted"], true);
+    fixture
+        .run_for_failure(4, &["action", "versions", "recent"])
+        .await;
+}
+
+#[tokio::test]
 async fn a_database_is_copied_and_turned_back() {
     let fixture = start_with_folder().await;
     fixture

@@ -7,13 +7,17 @@ mod concurrent_changes;
 mod data;
 mod dev;
 mod document;
+mod environments;
 mod failures;
+mod folder_prices;
+mod histories;
 mod hostile;
 mod pages;
 mod prices;
 mod publish;
 mod session;
 mod terminal;
+mod three_states;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

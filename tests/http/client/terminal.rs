@@ -238,8 +238,11 @@ async fn what_cannot_be_undone_asks_first() {
         assert_eq!(code, 0, "{arguments:?}: {screen}");
         assert_ne!(state().await, before, "{arguments:?}");
         let question = screen.lines().find(|line| line.contains("[y/N]")).unwrap();
-        let is_named = question.contains("`Shop`") && question.contains(&fixture.url());
-        assert!(is_named, "{arguments:?}: {question}");
+        let at = format!(
+            "(project `Shop`, workspace `acme`, server {})",
+            fixture.url()
+        );
+        assert!(question.contains(&at), "{arguments:?}: {question}");
     }
 }
 

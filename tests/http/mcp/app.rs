@@ -199,6 +199,34 @@ async fn a_call_answers_what_op_answers() {
 }
 
 #[tokio::test]
+async fn an_argument_with_a_default_is_not_required_and_an_action_that_ended_is_no_tool() {
+    let fixture = start_app(TestServer::start().await).await;
+    let client = Client::for_app(&fixture.server, "room");
+    let action =
+        json!({ "name": "echo", "sql": "SELECT :a AS a, :b AS b", "defaults": { "b": "x" } });
+    fixture.put(&json!([action])).await.expect(200);
+    let listed = client.result("tools/list", &json!({})).await;
+    let echo = &listed["tools"][2]["inputSchema"];
+    assert_eq!(echo["required"], json!(["a"]));
+    assert!(echo["properties"]["b"].is_object(), "{echo}");
+    let called = client.call_ok("echo", json!({ "a": 1 })).await;
+    assert_eq!(called["rows"], json!([{ "a": 1, "b": "x" }]));
+    let refused = client.call_refused("echo", json!({}), "params_mismatch");
+    assert_eq!(refused.await["missing"], json!(["a"]));
+    let path = format!("/{}/backend/actions/echo", fixture.project);
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    let listed = client.result("tools/list", &json!({})).await;
+    assert_eq!(names(&listed["tools"]), ["add", "all"]);
+    let params = json!({ "name": "echo", "arguments": { "a": 1 } });
+    let answer = client.send_request("tools/call", &params).await;
+    assert_eq!(answer.json()["error"]["code"], -32602);
+}
+
+#[tokio::test]
 async fn what_is_no_tool_is_unknown() {
     let fixture = start_app(TestServer::start().await).await;
     let client = Client::for_app(&fixture.server, "room");

@@ -3,6 +3,27 @@
 use super::*;
 
 impl ExampleRecorder {
+    /// Changes an action, lists its versions, and puts the first one back.
+    pub(super) async fn record_action_versions(&mut self, project: &str) {
+        let at = format!("{project}/backend/actions");
+        let grown = json!({ "actions": [{
+            "name": "get_note", "sql": "SELECT id, text FROM notes WHERE id = :id OR text = :text",
+            "defaults": { "text": null }, "expected_version": 1,
+        }] });
+        let to = (Method::PUT, at.as_str());
+        self.send_request(to.0, to.1, Some(&grown)).await;
+        self.record("define_actions", "request", "grown", &grown);
+        let path = format!("{at}/get_note/versions");
+        let to = (Method::GET, path.as_str());
+        self.answer(("list_action_versions", "versions"), to, None)
+            .await;
+        let back = json!({ "version": 1, "expected_version": 2 });
+        let path = format!("{at}/get_note/rollback");
+        let to = (Method::POST, path.as_str());
+        self.record_request_and_answer(("rollback_action", "back"), to, back)
+            .await;
+    }
+
     pub(super) async fn record_backend_changes(&mut self, project: &str) {
         let backend = format!("{project}/backend");
         let migration = json!({
@@ -106,6 +127,33 @@ impl ExampleRecorder {
             .await;
         let to = (Method::GET, page.as_str());
         self.answer(("get_frontend", "frontend"), to, None).await;
+    }
+
+    pub(super) async fn record_project_release(&mut self, project: &str) {
+        let page = self
+            .send_request(Method::GET, &format!("{project}/frontends/notes"), None)
+            .await;
+        let mut release = json!({
+            "migrations": [{ "ddl": "ALTER TABLE notes ADD COLUMN due TEXT;", "note": "Some notes are due." }],
+            "actions": [{ "name": "due_notes", "sql": "SELECT id, text, due FROM notes WHERE due <= :day ORDER BY due", "note": "Anybody may." }],
+            "pages": [{
+                "slug": "notes", "content": "<!doctype html><title>Notes</title><p>Nothing is due",
+                "expected_active_revision_id": page["active_revision_id"],
+            }],
+            "message": "Notes are due",
+            "dry_run": true,
+        });
+        let path = format!("{project}/release");
+        let to = (Method::POST, path.as_str());
+        self.answer(
+            ("release_project", "tried"),
+            to.clone(),
+            Some(release.clone()),
+        )
+        .await;
+        release.as_object_mut().unwrap().remove("dry_run");
+        self.record_request_and_answer(("release_project", "release"), to, release)
+            .await;
     }
 
     pub(super) async fn record_payments(&mut self, project: &str) {

@@ -105,6 +105,42 @@ async fn a_key_is_taken_while_its_price_is_on_sale() {
 }
 
 #[tokio::test]
+async fn a_price_takes_the_place_of_another_in_one_step() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "Shop").await;
+    let first = add(&server, &owner, &project, "pro").await.expect(201);
+    let first = text(&first.json()["id"]);
+    let path = format!("/{project}/payments/catalog");
+    let replace = async |key: &str, replaced: &str| {
+        let mut body = keyed_price(key);
+        (body["amount"], body["replaces"]) = (json!(700), json!(replaced));
+        owner.post(&server, &path, &body).await
+    };
+    let active = async || {
+        let listed = owner.get(&server, &path).await.expect(200).json();
+        let prices = listed["products"][0]["prices"].as_array().unwrap().clone();
+        let active = prices.iter().filter(|price| price["active"] == true);
+        active.map(|price| text(&price["id"])).collect::<Vec<_>>()
+    };
+    let second = replace("pro", &first).await.expect(201);
+    let second = text(&second.json()["id"]);
+    assert_eq!(active().await, [second.clone()]);
+    // Who is late, and who means another price, changes nothing.
+    replace("pro", &first).await.problem(409, "price_inactive");
+    replace("pro", "price_none").await.problem(404, "not_found");
+    let other = owner.project(&server, "Other").await;
+    let foreign = add(&server, &owner, &other, "pro").await.expect(201);
+    let foreign = text(&foreign.json()["id"]);
+    replace("pro", &foreign).await.problem(404, "not_found");
+    // A refusal of the new price leaves the old one on sale.
+    let third = add(&server, &owner, &project, "max").await.expect(201);
+    let third = text(&third.json()["id"]);
+    replace("pro", &third).await.problem(409, "price_key_taken");
+    assert_eq!(active().await, [second, third]);
+}
+
+#[tokio::test]
 async fn of_two_prices_that_want_a_key_at_once_one_gets_it() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;

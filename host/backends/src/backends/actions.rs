@@ -1,29 +1,20 @@
-//! Actions: defined in batches, all or nothing, and judged again when another gate is installed.
+//! Actions that are called: cached, and judged again when another gate is installed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::{Deserialize, Serialize};
 
-use super::model::{
-    BackendError, CallableAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction, RefusedActionDefinition,
-    StoredActionVersion,
-};
+use super::model::{BackendError, CallableAction, StoredActionVersion};
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::run_while_client_waits;
-use crate::content::Digest;
-use crate::control::audit::AuditAction;
 use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
-use crate::projects;
-use svc_base::fault;
-use svc_base::ids::{BackendId, ProjectId};
+use svc_base::ids::BackendId;
 use svc_base::memory_cache;
-use svc_base::names::is_action_name;
 use svc_database::StatementRunError;
-use svc_sandbox::{AllowedStatement, MAX_STATEMENT_BYTES, SharedBudget};
+use svc_sandbox::AllowedStatement;
 
 /// Approximate number of backends whose actions are cached.
 const MAX_CACHED_BACKENDS: usize = 1024;
@@ -35,15 +26,17 @@ const CACHE_SHARDS: usize = 2;
 /// Actions of a backend, by name.
 pub(super) type ActionsByName = HashMap<String, Arc<CallableAction>>;
 
-/// Weighs cached actions by the length of their statements.
+/// Weighs cached actions by the length of their statements and of their defaults, which are held as JSON and as values.
 #[derive(Clone, Debug)]
 pub(super) struct ActionTextWeigher;
 
 impl Weighter<BackendId, Arc<ActionsByName>> for ActionTextWeigher {
     fn weight(&self, _: &BackendId, actions: &Arc<ActionsByName>) -> u64 {
-        let weights = actions
-            .values()
-            .map(|action| verdicts::estimate_memory(&action.row.sql));
+        let weights = actions.values().map(|action| {
+            let defaults = action.row.defaults.len() + 64 * action.defaults.len();
+            verdicts::estimate_memory(&action.row.sql)
+                + 2 * u64::try_from(defaults).unwrap_or(u64::MAX / 4)
+        });
         512 + weights.sum::<u64>()
     }
 }
@@ -133,155 +126,6 @@ impl ActionDefinitions {
         }
     }
 
-    /// Defines actions: all of them, or none. Answers the newest version of every action that the backend has.
-    ///
-    /// # Errors
-    /// [`BackendError::Batch`] names every entry that is refused.
-    pub async fn define(
-        &self,
-        project: ProjectId,
-        batch: Vec<NewAction>,
-    ) -> Result<Vec<StoredActionVersion>, BackendError> {
-        let id = self.backends.require_backend(project).await?.id;
-        self.backends.bring(id).await?;
-        let rows = run_while_client_waits(self.judge_batch(id, batch)).await??;
-        self.backends.check_disk()?;
-        let (now, most) = (
-            self.backends.infra.clock.now(),
-            self.backends.infra.config.limits.definition_bytes,
-        );
-        let actions = self
-            .backends
-            .infra
-            .control
-            .write(move |tx| {
-                if !store::exists(tx, &id).map_err(control::Error::from)? {
-                    return Err(BackendError::NotFound);
-                }
-                let known = store::actions(tx, &id).map_err(control::Error::from)?;
-                let mut changed = false;
-                for mut row in rows {
-                    let newest = known.iter().find(|action| action.name == row.name);
-                    if let ActionDefinitionEffect::Version(version) =
-                        ActionDefinitionEffect::compare(&row, newest)
-                    {
-                        row.version = version;
-                        row.created_at = now;
-                        store::insert_action(tx, &id, &row)?;
-                        changed = true;
-                    }
-                }
-                if changed && store::definition_bytes(tx, &id).map_err(control::Error::from)? > most
-                {
-                    return Err(BackendError::definitions_full(most));
-                }
-                if changed {
-                    projects::record_audit(tx, &project, AuditAction::BackendDefine, &id, now)?;
-                }
-                Ok(store::actions(tx, &id).map_err(control::Error::from)?)
-            })
-            .await?;
-        fault::point("define.committed");
-        Ok(actions)
-    }
-
-    /// Judges every entry with the gate, all within one budget, and prepares it in SQLite.
-    pub(super) async fn judge_batch(
-        &self,
-        id: BackendId,
-        batch: Vec<NewAction>,
-    ) -> Result<Vec<StoredActionVersion>, BackendError> {
-        if batch.is_empty() || batch.len() > MAX_BATCH {
-            return Err(BackendError::Invalid(format!(
-                "`actions` has {} entries; send 1 to {MAX_BATCH}.",
-                batch.len()
-            )));
-        }
-        let (mut seen, budget) = (HashSet::new(), self.backends.verdicts.budget());
-        let (mut rows, mut bad) = (Vec::with_capacity(batch.len()), Vec::new());
-        for new in batch {
-            let name = new.name.clone();
-            let again = !seen.insert(name.clone());
-            match self.judge_action(id, new, again, &budget).await {
-                Ok(row) => rows.push(row),
-                Err(error) if is_author_error(&error) => {
-                    bad.push(RefusedActionDefinition { name, error });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if bad.is_empty() {
-            Ok(rows)
-        } else {
-            Err(BackendError::Batch(bad))
-        }
-    }
-
-    async fn judge_action(
-        &self,
-        id: BackendId,
-        new: NewAction,
-        again: bool,
-        budget: &SharedBudget,
-    ) -> Result<StoredActionVersion, BackendError> {
-        let invalid = |detail: String| Err(BackendError::Invalid(detail));
-        if !is_action_name(&new.name) {
-            return invalid(
-                "The name of an action is a lower-case letter, then up to 63 of a-z, 0-9 and _."
-                    .to_owned(),
-            );
-        }
-        if again {
-            return invalid("The batch has an action of this name already.".to_owned());
-        }
-        if new.sql.len() > MAX_STATEMENT_BYTES {
-            return invalid(format!(
-                "`sql` has {} bytes; {MAX_STATEMENT_BYTES} is the most.",
-                new.sql.len()
-            ));
-        }
-        let note = new.note.as_deref().map_or(0, |note| note.chars().count());
-        if note > MAX_NOTE_CHARS {
-            return invalid(format!(
-                "`note` has {note} characters; {MAX_NOTE_CHARS} is the most."
-            ));
-        }
-        let (verdict, gate) = self.backends.verdicts.new_action(&new.sql, budget).await?;
-        self.prepare(id, &new.sql, &verdict).await?;
-        Ok(StoredActionVersion {
-            checksum: Digest::of(new.sql.as_bytes()).to_string(),
-            name: new.name,
-            version: 1,
-            sql: new.sql,
-            note: new.note,
-            created_at: self.backends.infra.clock.now(),
-            verdict,
-            gate: *gate.as_bytes(),
-        })
-    }
-
-    /// Prepares a statement against the current schema, to find errors.
-    async fn prepare(
-        &self,
-        id: BackendId,
-        sql: &str,
-        verdict: &AllowedStatement,
-    ) -> Result<(), BackendError> {
-        let statement: Arc<str> = sql
-            .get(verdict.start..verdict.end)
-            .unwrap_or_default()
-            .into();
-        let writes = super::model::is_writing_statement(verdict);
-        let prepared = self
-            .backends
-            .databases
-            .load(id)
-            .await?
-            .prepare(statement, writes)
-            .await;
-        prepared.map_err(|error| statement_error(sql, verdict, error))
-    }
-
     /// Returns the newest version of an action; judges it again if another gate judged it before.
     ///
     /// # Errors
@@ -351,25 +195,6 @@ impl ActionDefinitions {
     }
 }
 
-/// Effect of a definition on an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ActionDefinitionEffect {
-    /// The newest version has the same SQL.
-    Nothing,
-    /// A new version with this number.
-    Version(u32),
-}
-
-impl ActionDefinitionEffect {
-    /// Compares `row` with the newest version of its action.
-    pub(super) fn compare(row: &StoredActionVersion, newest: Option<&StoredActionVersion>) -> Self {
-        match newest {
-            Some(same) if same.checksum == row.checksum => Self::Nothing,
-            newest => Self::Version(newest.map_or(1, |action| action.version + 1)),
-        }
-    }
-}
-
 /// Maps an error of SQLite to one for the author of a statement.
 pub(super) fn statement_error(
     sql: &str,
@@ -383,12 +208,4 @@ pub(super) fn statement_error(
         }
         other => other.into(),
     }
-}
-
-/// Whether the author of an entry can correct it; any other error fails the batch at once.
-fn is_author_error(error: &BackendError) -> bool {
-    matches!(
-        error,
-        BackendError::Invalid(_) | BackendError::Refused(_) | BackendError::TooMuchToJudge(_)
-    )
 }

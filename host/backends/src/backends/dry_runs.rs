@@ -1,16 +1,19 @@
 //! Dry runs: what a change would do to the schema and to the actions.
 
-use super::actions::{ActionDefinitionEffect, ActionDefinitions};
+use std::collections::HashSet;
+
+use rusqlite::Connection;
+
+use super::action_changes::{ActionChanges, ActionDefinitionEffect};
+use super::actions::ActionDefinitions;
+use super::judging::trial_statement;
 use super::migrations::{self, MigrationService};
-use super::model::{
-    BackendError, DryRunEffect, MigrationStatus, NewAction, StoredActionVersion,
-    is_writing_statement,
-};
+use super::model::{BackendError, DryRunEffect, MigrationStatus, NewAction, StoredActionVersion};
 use super::store;
 use crate::access::run_while_client_waits;
 use crate::control::{self, ControlDatabase};
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{DryRunInput, DryRunOutcome, DryRunStatement, MigrationOutcome};
+use svc_database::{DryRunInput, DryRunOutcome, MigrationOutcome};
 
 impl MigrationService {
     /// Tries a migration of a project's backend.
@@ -32,12 +35,14 @@ impl MigrationService {
         }
         let actions = current_actions(&self.backends.infra.control, id).await?;
         let trial = DryRunInput {
-            script: (!recorded).then(|| script.clone()),
+            is_new: false,
+            scripts: (!recorded).then(|| script.clone()).into_iter().collect(),
             statements: actions.iter().map(trial_statement).collect(),
+            tells_each: false,
         };
         let outcome = self.backends.databases.dry_run(id, trial).await;
-        let outcome = outcome.map_err(|error| migrations::script_error(&script, error))?;
-        let status = match &outcome.migrated {
+        let outcome = outcome.map_err(|error| migrations::script_error(&script, error.failure))?;
+        let status = match outcome.migrated.first() {
             None => MigrationStatus::AlreadyApplied,
             Some(MigrationOutcome::Applied(..)) => MigrationStatus::Applied,
             Some(MigrationOutcome::AlreadyApplied(_)) => MigrationStatus::Healed,
@@ -47,7 +52,7 @@ impl MigrationService {
 }
 
 impl ActionDefinitions {
-    /// Tries a batch of actions: they would be `applied`, or they are there already.
+    /// Tries a batch of actions: they would be `applied`, or they are there already. With `replace`, those that it leaves out would end.
     ///
     /// # Errors
     /// [`BackendError`], as for the batch itself.
@@ -55,39 +60,85 @@ impl ActionDefinitions {
         &self,
         project: ProjectId,
         batch: Vec<NewAction>,
+        replace: bool,
     ) -> Result<DryRunEffect, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
-        let rows = run_while_client_waits(self.judge_batch(id, batch)).await??;
-        let mut actions = current_actions(&self.backends.infra.control, id).await?;
-        let mut status = MigrationStatus::AlreadyApplied;
+        let define = run_while_client_waits(self.judge_batch(id, batch)).await??;
+        let changes = ActionChanges {
+            define,
+            replace,
+            ..ActionChanges::default()
+        };
         let most = self.backends.infra.config.limits.definition_bytes;
-        let mut taken = self.backends.definition_bytes(id).await?;
-        for row in rows {
-            let known = actions.iter().position(|action| action.name == row.name);
-            if let ActionDefinitionEffect::Version(_) =
-                ActionDefinitionEffect::compare(&row, known.map(|at| &actions[at]))
-            {
-                status = MigrationStatus::Applied;
-                taken += store::action_bytes(&row);
-            }
-            match known {
-                Some(at) => actions[at] = row,
-                None => actions.push(row),
-            }
-        }
-        if status == MigrationStatus::Applied && taken > most {
-            return Err(BackendError::definitions_full(most));
-        }
+        let look = move |c: &Connection| Ok(try_changes(c, id, &changes, most));
+        let after = self.backends.infra.control.read(look).await??;
         let trial = DryRunInput {
-            script: None,
-            statements: actions.iter().map(trial_statement).collect(),
+            statements: after.actions.iter().map(trial_statement).collect(),
+            ..DryRunInput::default()
         };
         let outcome = self.backends.databases.dry_run(id, trial).await;
-        Ok(to_dry_run(
-            status,
-            outcome.map_err(|failure| failure.error)?,
-        ))
+        let outcome = outcome.map_err(|error| error.failure.error)?;
+        Ok(DryRunEffect {
+            removed: Some(after.removed),
+            ..to_dry_run(after.status, outcome)
+        })
     }
+}
+
+/// Actions as they would be.
+struct TriedActions {
+    status: MigrationStatus,
+    actions: Vec<StoredActionVersion>,
+    /// Names of those that would end.
+    removed: Vec<String>,
+}
+
+/// Finds what changes would lead to.
+fn try_changes(
+    c: &Connection,
+    id: BackendId,
+    changes: &ActionChanges,
+    most: u64,
+) -> Result<TriedActions, BackendError> {
+    let conflicts = changes.conflicts(c, &id).map_err(control::Error::from)?;
+    if !conflicts.is_empty() {
+        return Err(BackendError::ActionConflict(conflicts));
+    }
+    let mut actions = store::actions(c, &id).map_err(control::Error::from)?;
+    let ended = changes.ended(&actions);
+    let removed: Vec<String> = ended.into_iter().map(|one| one.name.clone()).collect();
+    let mut taken = store::definition_bytes(c, &id).map_err(control::Error::from)?;
+    for name in &removed {
+        let freed = store::bytes_freed_by_end(c, &id, name).map_err(control::Error::from)?;
+        taken = taken.saturating_sub(freed);
+    }
+    let gone: HashSet<&String> = removed.iter().collect();
+    actions.retain(|action| !gone.contains(&action.name));
+    let mut defines = false;
+    for new in &changes.define {
+        let known = actions.iter().position(|action| action.name == new.name());
+        let newest = known.map(|at| &actions[at]);
+        if ActionDefinitionEffect::compare(new, newest) == ActionDefinitionEffect::Version {
+            defines = true;
+            taken += store::action_bytes(&new.row);
+        }
+        match known {
+            Some(at) => actions[at] = new.row.clone(),
+            None => actions.push(new.row.clone()),
+        }
+    }
+    if defines && taken > most {
+        return Err(BackendError::definitions_full(most));
+    }
+    let status = match defines || !removed.is_empty() {
+        true => MigrationStatus::Applied,
+        false => MigrationStatus::AlreadyApplied,
+    };
+    Ok(TriedActions {
+        status,
+        actions,
+        removed,
+    })
 }
 
 /// Returns the newest version of every action.
@@ -98,25 +149,18 @@ async fn current_actions(
     control.read(move |c| store::actions(c, &id)).await
 }
 
-fn trial_statement(action: &StoredActionVersion) -> DryRunStatement {
-    let range = action.verdict.start..action.verdict.end;
-    DryRunStatement {
-        name: action.name.clone(),
-        sql: action.sql.get(range).unwrap_or_default().into(),
-        writes: is_writing_statement(&action.verdict),
-    }
-}
-
 fn to_dry_run(status: MigrationStatus, outcome: DryRunOutcome) -> DryRunEffect {
-    let warnings = match outcome.migrated {
+    let warnings = match outcome.migrated.into_iter().next() {
         Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),
     };
+    let broken = outcome.broken_statements.into_iter();
     DryRunEffect {
         status,
         warnings,
         before: outcome.before,
         after: outcome.after,
-        broken: outcome.broken_statements,
+        broken: broken.map(|one| (one.name, one.reason)).collect(),
+        removed: None,
     }
 }

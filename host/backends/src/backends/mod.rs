@@ -1,15 +1,18 @@
 //! Backends: one database per project, whose schema grows by migrations, and which visitors reach through named actions.
 
+mod action_changes;
 mod actions;
 mod agents;
 pub mod calls;
 pub mod changes;
 pub mod check;
 pub mod copies;
+mod defaults;
 mod drift;
 mod dry_runs;
 pub mod export;
 pub mod history;
+mod judging;
 mod migrations;
 mod mirror;
 pub mod model;
@@ -17,6 +20,7 @@ mod nesting;
 mod occupancy;
 pub mod operations;
 mod problems;
+pub mod releases;
 pub mod requests;
 pub mod routes;
 pub mod scope;
@@ -26,7 +30,12 @@ pub mod stored_sql;
 mod verdicts;
 pub mod views;
 
+pub use action_changes::{
+    ActionChangeTarget, ActionChanges, ChangedActions, apply as apply_action_changes,
+};
 pub use actions::{ActionDefinitions, ActionVerdict};
+pub use defaults::ActionDefaults;
+pub use judging::{GatedBatch, JudgedAction, PendingSchema, PreparationError};
 pub use migrations::MigrationService;
 pub use model::{Backend, BackendError};
 pub use occupancy::{RoomOccupancy, RoomOccupancySource};

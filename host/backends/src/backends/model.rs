@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::defaults::ActionDefaults;
 use super::occupancy::RoomOccupancy;
 use crate::access::{AuthorizedCaller, ClientDisconnected, Editor, Viewer};
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
+use svc_database::values::Params;
 use svc_database::{DatabaseInventory, Schema, SchemaWarning, StatementRunError, StatementTiming};
 use svc_sandbox::{AllowedStatement, GateFailure, SqlRefusal, StatementKind};
 
@@ -55,9 +58,11 @@ pub struct LedgerEntry {
 #[derive(Clone, Debug)]
 pub struct StoredActionVersion {
     pub name: String,
-    /// Number of the version, from 1; changed SQL makes the next version.
+    /// Number of the version, from 1; changed SQL or defaults make the next version.
     pub version: u32,
     pub sql: String,
+    /// Values of binds that a call may leave out.
+    pub defaults: ActionDefaults,
     /// SHA-256 of the SQL, in hexadecimal.
     pub checksum: String,
     pub note: Option<String>,
@@ -75,6 +80,8 @@ pub struct CallableAction {
     pub row: StoredActionVersion,
     /// The statement alone, without surrounding white space and comments.
     pub statement: Arc<str>,
+    /// Values of binds that a call may leave out.
+    pub defaults: Params,
     /// Measured duration of the statement.
     pub timing: Arc<StatementTiming>,
 }
@@ -85,6 +92,7 @@ impl From<StoredActionVersion> for CallableAction {
         let statement = row.sql.get(range).unwrap_or_default();
         Self {
             statement: statement.into(),
+            defaults: row.defaults.to_params(),
             timing: Arc::default(),
             row,
         }
@@ -111,11 +119,33 @@ fn is_identity(bind: &str) -> bool {
 }
 
 /// Action to define.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewAction {
     pub name: String,
     pub sql: String,
     pub note: Option<String>,
+    /// Values of binds that a call may leave out, as JSON.
+    pub defaults: Vec<(String, Box<RawValue>)>,
+    /// Version that the action must have; 0 for one that must not exist.
+    pub expected_version: Option<u64>,
+}
+
+/// Action to end.
+#[derive(Clone, Debug)]
+pub struct ActionRemoval {
+    pub name: String,
+    /// Version that the action must have, if it exists.
+    pub expected_version: Option<u64>,
+}
+
+/// An action that has another version than a change expects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionConflict {
+    pub name: String,
+    /// Version that the change expects; 0 for an action that must not exist.
+    pub expected: u64,
+    /// Version that the action has; 0 if there is none.
+    pub found: u32,
 }
 
 /// Complete description of a backend.
@@ -172,6 +202,8 @@ pub struct DryRunEffect {
     pub after: Schema,
     /// Actions that would fail, with the reasons.
     pub broken: Vec<(String, String)>,
+    /// Actions that would end, if the change is of actions.
+    pub removed: Option<Vec<String>>,
     /// Warnings that the change would add.
     pub warnings: Vec<SchemaWarning>,
 }
@@ -221,6 +253,17 @@ pub enum BackendError {
     /// The backend has no action of this name.
     #[error("the backend has no action {0}")]
     NoAction(String),
+    /// The action has no version of this number.
+    #[error("the action {name} has no version {version}")]
+    NoActionVersion {
+        /// Name of the action.
+        name: String,
+        /// Number of the version.
+        version: u64,
+    },
+    /// Actions have other versions than expected: at least one.
+    #[error("an action has another version than expected")]
+    ActionConflict(Vec<ActionConflict>),
     /// The project has a backend already.
     #[error("the project has a backend already")]
     Exists,
@@ -313,10 +356,20 @@ impl BackendError {
         }
     }
 
+    /// Returns the error of the one entry of a batch.
+    pub(super) fn of_single_action(self) -> Self {
+        match self {
+            Self::Batch(mut entries) if entries.len() == 1 => entries
+                .pop()
+                .map_or_else(|| Self::Batch(entries), |entry| entry.error),
+            other => other,
+        }
+    }
+
     /// Refuses definitions that take more than `most` bytes together.
     pub(super) fn definitions_full(most: u64) -> Self {
         Self::Invalid(format!(
-            "The migrations and the versions of actions of this backend would take more than {most} bytes, which is the most: define less, or move to a new backend."
+            "The migrations, the versions of actions and the names of ended actions of this backend would take more than {most} bytes, which is the most: define less, or move to a new backend."
         ))
     }
 }

@@ -10,12 +10,13 @@ use super::export::BackendExporter;
 use super::history::BackendHistoryService;
 use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
-use super::model::QueryAccess;
+use super::model::{ActionRemoval, QueryAccess};
 use super::requests::{
-    BackendChangeRequest, CreateBackend, DefineActions, DryRunQuery, UpdateBackend,
+    BackendChangeRequest, CreateBackend, DefineActions, DeleteAction, DryRunQuery,
+    ListActionVersions, RollbackAction, UpdateBackend,
 };
 use super::scope::AuthorizedBackend;
-use super::views::{ActionList, BackendView, Defined, Updated};
+use super::views::{ActionList, ActionVersionList, ActionView, BackendView, Defined, Updated};
 use super::{ActionDefinitions, Backends, MigrationService};
 use crate::access::{Editor, Viewer};
 use crate::control::kept_answers::AnswerRecorder;
@@ -86,22 +87,68 @@ pub async fn delete(backends: Arc<Backends>, at: AuthorizedProject<Editor>) -> R
     Ok(backends.delete(at.project.id).await?)
 }
 
-/// Defines actions, all or none of a batch, or tries them.
+/// Defines actions, all or none of a batch, or tries them. With `replace`, those that are left out end.
 ///
 /// # Errors
-/// `invalid_request`, `statement_refused`, with every failing entry.
+/// `invalid_request`, `statement_refused`, with every failing entry; `action_conflict`.
 pub async fn define(
     definitions: Arc<ActionDefinitions>,
     at: AuthorizedBackend<Editor>,
     (input, how): (DefineActions, DryRunQuery),
 ) -> Result<Defined, Problem> {
-    let (project, batch) = (at.at.project.id, input.checked());
+    let project = at.at.project.id;
+    let (batch, replace) = input.checked();
     Ok(if how.dry_run {
-        let tried = definitions.try_actions(project, batch).await?;
+        let tried = definitions.try_actions(project, batch, replace).await?;
         Defined::Tried(Box::new(tried.into()))
     } else {
-        Defined::Actions(ActionList::new(&definitions.define(project, batch).await?))
+        let actions = definitions.define(project, batch, replace).await?;
+        Defined::Actions(ActionList::new(&actions))
     })
+}
+
+/// Lists the versions of an action, newest first.
+///
+/// # Errors
+/// `not_found`, `invalid_request`.
+pub async fn action_versions(
+    definitions: Arc<ActionDefinitions>,
+    at: AuthorizedBackend<Viewer>,
+    (name, input): (String, ListActionVersions),
+) -> Result<ActionVersionList, Problem> {
+    let (before, most) = input.checked()?;
+    let versions = definitions.versions(at.backend.id, name, (before, most + 1));
+    Ok(ActionVersionList::new(versions.await?, most))
+}
+
+/// Puts an earlier version of an action back, as its newest one.
+///
+/// # Errors
+/// `not_found`, `statement_refused`, `action_conflict`.
+pub async fn rollback_action(
+    definitions: Arc<ActionDefinitions>,
+    at: AuthorizedBackend<Editor>,
+    (name, input): (String, RollbackAction),
+) -> Result<ActionView, Problem> {
+    let (version, expected) = (input.version.0, input.expected_version);
+    let action = definitions.roll_back(at.at.project.id, (name, version), expected);
+    Ok(ActionView::from(&action.await?))
+}
+
+/// Ends an action with its versions; an unknown one is no error.
+///
+/// # Errors
+/// `action_conflict`.
+pub async fn delete_action(
+    definitions: Arc<ActionDefinitions>,
+    at: AuthorizedBackend<Editor>,
+    (name, input): (String, DeleteAction),
+) -> Result<(), Problem> {
+    let removal = ActionRemoval {
+        name,
+        expected_version: input.expected_version,
+    };
+    Ok(definitions.end(at.at.project.id, removal).await?)
 }
 
 /// Runs a statement of the owner's, without a page. It writes only for an editor who did not ask for reading alone.

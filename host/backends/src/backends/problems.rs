@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::calls::requests::ParamsError;
-use super::model::{BackendError, ReadOnlyReason};
+use super::model::{ActionConflict, BackendError, ReadOnlyReason};
 use crate::http::extract::invalid_request;
 use crate::http::problem::{Problem, ProblemCode};
 use svc_database::StatementRunError;
@@ -49,6 +49,13 @@ impl From<&BackendError> for Problem {
                     "The backend has no action `{name}`. Check the name, or define the action (PUT /api/v1/projects/{{id}}/backend/actions, or manage_backend update with `actions`)."
                 ),
             ),
+            BackendError::NoActionVersion { name, version } => Self::new(
+                ProblemCode::NotFound,
+                format!(
+                    "The action `{name}` has no version {version}. List its versions (GET /api/v1/projects/{{id}}/backend/actions/{name}/versions, or manage_backend action_versions)."
+                ),
+            ),
+            BackendError::ActionConflict(conflicts) => conflict_problem(conflicts),
             BackendError::Exists => Self::new(
                 ProblemCode::BackendExists,
                 "The project has a backend already, with its data. Change it by a migration instead of making another.",
@@ -150,6 +157,44 @@ impl From<&BackendError> for Problem {
             BackendError::Internal(error) => Self::internal(&format!("{error:#}")),
         }
     }
+}
+
+/// Returns the problem of actions that have other versions than expected: the members of the first one, and all of them.
+fn conflict_problem(conflicts: &[ActionConflict]) -> Problem {
+    let detail = match conflicts.first() {
+        Some(ActionConflict {
+            name,
+            expected,
+            found: 0,
+        }) => format!("There is no action `{name}`, and version {expected} of it was expected."),
+        Some(ActionConflict {
+            name,
+            expected: 0,
+            found,
+        }) => format!("The action `{name}` exists, with version {found}, and was expected not to."),
+        Some(ActionConflict {
+            name,
+            expected,
+            found,
+        }) => {
+            format!("The action `{name}` has version {found}, and version {expected} was expected.")
+        }
+        None => String::new(),
+    };
+    let detail = format!(
+        "{detail} Nothing was changed: read the action as it is, and send the change with the version that it has."
+    );
+    let member = |conflict: &ActionConflict| json!({ "name": conflict.name, "expected": conflict.expected, "found": conflict.found });
+    let problem = Problem::new(ProblemCode::ActionConflict, detail);
+    let problem = match conflicts.first() {
+        Some(first) => problem
+            .with("name", first.name.clone())
+            .with("expected", first.expected)
+            .with("found", first.found),
+        None => problem,
+    };
+    let all: Vec<Value> = conflicts.iter().map(member).collect();
+    problem.with("conflicts", all)
 }
 
 impl From<ParamsError> for Problem {

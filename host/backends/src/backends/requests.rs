@@ -1,12 +1,20 @@
 //! Requests about backends, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::calls::requests::{NamedParams, SqlValue};
 use super::model::{MAX_NOTE_CHARS, NewAction};
 use super::service::NewBackend;
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
+use svc_base::numbers::{WholeNumber, optional_whole_number};
+
+/// Default number of versions in a page.
+const DEFAULT_VERSIONS: u32 = 50;
+/// Largest number of versions in a page.
+const MAX_VERSIONS: u32 = 200;
 
 /// A backend to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -52,9 +60,11 @@ pub struct DryRunQuery {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DefineActions {
-    /// At least one; one that is left out stays as it is.
+    /// At least one; one that is left out stays as it is, without `replace`.
     #[schema(min_items = 1, max_items = 200)]
     pub actions: Vec<ActionRequest>,
+    /// An extension. Whether the actions end that are left out; no, if absent.
+    pub replace: Option<bool>,
 }
 
 /// An action to define.
@@ -74,6 +84,14 @@ pub struct ActionRequest {
     /// Purpose of the action.
     #[schema(max_length = 1000)]
     pub note: Option<String>,
+    /// An extension. Values of binds that a call may leave out; none, if absent. Changed ones are a new version.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
+    pub(super) defaults: NamedParams<Box<RawValue>>,
+    /// An extension. Version that the action must have; 0: there is none yet.
+    #[serde(default, deserialize_with = "optional_whole_number")]
+    #[schema(minimum = 0)]
+    pub expected_version: Option<u64>,
 }
 
 impl From<ActionRequest> for NewAction {
@@ -82,8 +100,72 @@ impl From<ActionRequest> for NewAction {
             name: request.name,
             sql: request.sql,
             note: request.note,
+            defaults: request.defaults.0,
+            expected_version: request.expected_version,
         }
     }
+}
+
+/// Which versions of an action to list.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListActionVersions {
+    /// How many: 50, if absent.
+    #[serde(default, deserialize_with = "optional_whole_number")]
+    #[param(minimum = 1, maximum = 200)]
+    pub limit: Option<u64>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl ListActionVersions {
+    /// Returns the version before which the page begins, and the page size.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub(super) fn checked(self) -> Result<(Option<u64>, u32), Problem> {
+        let most = match self.limit.map(u32::try_from) {
+            None => DEFAULT_VERSIONS,
+            Some(Ok(limit)) if (1..=MAX_VERSIONS).contains(&limit) => limit,
+            Some(_) => {
+                return Err(invalid_request(format!(
+                    "`limit` must be from 1 to {MAX_VERSIONS}."
+                )));
+            }
+        };
+        let before = self.cursor.as_deref().map(str::parse).transpose();
+        let before = before.map_err(|_| {
+            invalid_request(
+                "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
+            )
+        })?;
+        Ok((before, most))
+    }
+}
+
+/// The return of an action to an earlier version.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RollbackAction {
+    /// The version to put back.
+    #[schema(value_type = u64, minimum = 1, example = 1)]
+    pub(super) version: WholeNumber,
+    /// Version that the action must have now.
+    #[serde(default, deserialize_with = "optional_whole_number")]
+    #[schema(minimum = 0)]
+    pub expected_version: Option<u64>,
+}
+
+/// Condition of an action's end.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DeleteAction {
+    /// Version that the action must have, if it exists.
+    #[serde(default, deserialize_with = "optional_whole_number")]
+    #[param(minimum = 0)]
+    pub expected_version: Option<u64>,
 }
 
 impl CreateBackend {
@@ -148,8 +230,9 @@ impl DefineActions {
         self.actions.iter().map(|action| action.name.as_str())
     }
 
-    /// Returns the requested batch.
-    pub fn checked(self) -> Vec<NewAction> {
-        self.actions.into_iter().map(Into::into).collect()
+    /// Returns the requested batch, and whether it replaces all actions.
+    pub fn checked(self) -> (Vec<NewAction>, bool) {
+        let batch = self.actions.into_iter().map(Into::into).collect();
+        (batch, self.replace.unwrap_or(false))
     }
 }

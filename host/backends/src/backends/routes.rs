@@ -3,22 +3,31 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use serde::Deserialize;
 
 use super::calls::requests::{CallBatch, QueryBackend};
 use super::calls::routes::CallServices;
 use super::calls::views::{BatchResult, QueryResult};
-use super::requests::{CreateBackend, DefineActions, UpdateBackend};
+use super::requests::{
+    CreateBackend, DefineActions, DeleteAction, ListActionVersions, RollbackAction, UpdateBackend,
+};
 use super::scope::AuthorizedBackend;
-use super::views::{BackendView, Defined, Updated};
+use super::views::{ActionVersionList, ActionView, BackendView, Defined, Updated};
 use super::{ActionDefinitions, Backends, MigrationService, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::http::extract::{NoQueryParams, UnparsedQuery, UnreadBody};
 use crate::http::problem::Problem;
 use crate::projects::scope::AuthorizedProject;
+
+/// The action that a path names.
+#[derive(Debug, Deserialize)]
+pub struct ActionPath {
+    name: String,
+}
 
 /// Make a backend
 ///
@@ -126,7 +135,8 @@ pub async fn delete(
 
 /// Define actions
 ///
-/// All or none. An unchanged body is a no-op, a changed one is the action's next version; an action that is left out stays.
+/// All or none. An unchanged body is a no-op, changed SQL or defaults are the action's next version; an action that is left out stays, or
+/// ends with `replace`. With `expected_version` nothing is kept if somebody else has changed the action meanwhile.
 #[utoipa::path(
     operation_id = "define_actions",
     put, path = "/api/v1/projects/{id}/backend/actions", tag = "backend",
@@ -136,7 +146,7 @@ pub async fn delete(
     ),
     request_body = DefineActions,
     responses((status = 200, description = "The newest version of every action; of a trial, what would become of them.", body = Defined)),
-    extensions(("x-problems" = json!("owner body forbidden not_found statement_refused database_busy capacity_reached"))),
+    extensions(("x-problems" = json!("owner body forbidden not_found statement_refused action_conflict database_busy capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn define(
@@ -148,6 +158,88 @@ pub async fn define(
     operations::define(definitions, at, (body.value, how))
         .await
         .map(Json)
+}
+
+/// List the versions of an action
+///
+/// An extension. Newest first, with their SQL. They end with the action.
+#[utoipa::path(
+    operation_id = "list_action_versions",
+    get, path = "/api/v1/projects/{id}/backend/actions/{name}/versions", tag = "backend",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("name" = String, Path, description = "The action."),
+        ListActionVersions
+    ),
+    responses((status = 200, description = "Versions.", body = ActionVersionList)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn action_versions(
+    State(definitions): State<Arc<ActionDefinitions>>,
+    at: AuthorizedBackend<Viewer>,
+    Path(path): Path<ActionPath>,
+    query: UnparsedQuery,
+) -> Result<Json<ActionVersionList>, Problem> {
+    let input = (path.name, query.read()?);
+    operations::action_versions(definitions, at, input)
+        .await
+        .map(Json)
+}
+
+/// Put an earlier version of an action back
+///
+/// An extension. Its SQL and defaults become the action's next version, if they are allowed and work still; if they are those of the newest
+/// version already, nothing changes.
+#[utoipa::path(
+    operation_id = "rollback_action",
+    post, path = "/api/v1/projects/{id}/backend/actions/{name}/rollback", tag = "backend",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("name" = String, Path, description = "The action.")
+    ),
+    request_body = RollbackAction,
+    responses((status = 200, description = "The action as it is now.", body = ActionView)),
+    extensions(("x-problems" = json!("owner body forbidden not_found statement_refused action_conflict database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn rollback_action(
+    State(definitions): State<Arc<ActionDefinitions>>,
+    at: AuthorizedBackend<Editor>,
+    Path(path): Path<ActionPath>,
+    body: UnreadBody,
+) -> Result<Json<ActionView>, Problem> {
+    let input = body.json::<RollbackAction>().await?.value;
+    operations::rollback_action(definitions, at, (path.name, input))
+        .await
+        .map(Json)
+}
+
+/// Delete an action
+///
+/// An extension. Calls answer at once as if it had never been defined, live queries on it end, and its versions are gone; a name that comes
+/// again goes on counting. One that is not there is answered alike.
+#[utoipa::path(
+    operation_id = "delete_action",
+    delete, path = "/api/v1/projects/{id}/backend/actions/{name}", tag = "backend",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("name" = String, Path, description = "The action."),
+        DeleteAction
+    ),
+    responses((status = 204, description = "Gone.")),
+    extensions(("x-problems" = json!("owner forbidden not_found action_conflict database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn delete_action(
+    State(definitions): State<Arc<ActionDefinitions>>,
+    at: AuthorizedBackend<Editor>,
+    Path(path): Path<ActionPath>,
+    query: UnparsedQuery,
+) -> Result<StatusCode, Problem> {
+    let input = (path.name, query.read()?);
+    operations::delete_action(definitions, at, input).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Run a query without a page

@@ -5,12 +5,23 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::actions::ActionVerdict;
+use super::defaults::ActionDefaults;
 use super::model::{Backend, BackendError, LedgerEntry, StoredActionVersion};
 use crate::config::{CapHolderKind, CapUsage, Config};
 use crate::control::{ControlChange, Error, NamedColumnReader, Tx};
 use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::AllowedStatement;
+
+/// Bytes of a version of an action, in SQL.
+const ACTION_BYTES: &str =
+    "octet_length(sql) + coalesce(octet_length(note), 0) + coalesce(octet_length(defaults), 0)
+    + octet_length(verdict) + octet_length(name)";
+/// Bytes that an ended action counts for beside its name. A version of an action takes more, so that an end always frees some.
+const ENDED_ACTION_BYTES: u64 = 32;
+/// Columns of a version of an action.
+const ACTION_COLUMNS: &str =
+    "name, version, sql, defaults, checksum, note, created_at, verdict, gate";
 
 const SELECT_BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
@@ -167,7 +178,7 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
         .query_row([project], |row| row.get(0))
         .optional()?;
     if let Some(id) = removed {
-        for table in ["ledger", "actions"] {
+        for table in ["ledger", "actions", "ended_actions"] {
             tx.prepare_cached(&format!("DELETE FROM {table} WHERE backend_id = ?1"))?
                 .execute([id])?;
         }
@@ -178,9 +189,12 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
 
 /// Lists the backends that ledger or action rows refer to, by their ids as stored.
 pub(super) fn referenced_ids(c: &Connection) -> rusqlite::Result<Vec<String>> {
-    c.prepare("SELECT backend_id FROM ledger UNION SELECT backend_id FROM actions")?
-        .query_map([], |row| row.get(0))?
-        .collect()
+    c.prepare(
+        "SELECT backend_id FROM ledger UNION SELECT backend_id FROM actions
+         UNION SELECT backend_id FROM ended_actions",
+    )?
+    .query_map([], |row| row.get(0))?
+    .collect()
 }
 
 /// Returns the ledger, oldest first.
@@ -229,23 +243,45 @@ pub(super) fn append(tx: &Tx<'_>, id: &BackendId, entry: &LedgerEntry) -> Result
     Ok(())
 }
 
-/// Returns the size of the ledger and of all versions of actions, in bytes.
+/// Returns the size of the ledger, of all versions of actions and of the names of ended ones, in bytes.
 pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Result<u64> {
-    c.prepare_cached(
+    c.prepare_cached(&format!(
         "SELECT (SELECT coalesce(sum(octet_length(sql) + coalesce(octet_length(note), 0)), 0)
                  FROM ledger WHERE backend_id = ?1)
-              + (SELECT coalesce(sum(octet_length(sql) + coalesce(octet_length(note), 0)
-                    + octet_length(verdict) + octet_length(name)), 0)
-                 FROM actions WHERE backend_id = ?1)",
-    )?
+              + (SELECT coalesce(sum({ACTION_BYTES}), 0) FROM actions WHERE backend_id = ?1)
+              + (SELECT coalesce(sum(octet_length(name) + {ENDED_ACTION_BYTES}), 0)
+                 FROM ended_actions WHERE backend_id = ?1)"
+    ))?
     .query_row([id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+}
+
+/// Returns the bytes that the end of an action takes off the size of the definitions.
+pub(super) fn bytes_freed_by_end(
+    c: &Connection,
+    id: &BackendId,
+    name: &str,
+) -> rusqlite::Result<u64> {
+    c.prepare_cached(&format!(
+        "SELECT coalesce(sum({ACTION_BYTES}), 0) FROM actions WHERE backend_id = ?1 AND name = ?2"
+    ))?
+    .query_row(params![id, name], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })
+    .map(|bytes| bytes.saturating_sub(ended_bytes(name)))
 }
 
 /// Returns the bytes that a new version of an action adds to the size of the definitions.
 pub(super) fn action_bytes(new: &StoredActionVersion) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
-    let bytes = new.sql.len() + note + verdict_json(&new.verdict).len() + new.name.len();
+    let defaults = new.defaults.column().map_or(0, str::len);
+    let verdict = verdict_json(&new.verdict).len();
+    let bytes = new.sql.len() + note + defaults + verdict + new.name.len();
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Returns the bytes that the name of an ended action takes.
+fn ended_bytes(name: &str) -> u64 {
+    u64::try_from(name.len()).map_or(u64::MAX, |bytes| bytes + ENDED_ACTION_BYTES)
 }
 
 /// Returns the gate's verdict as JSON; the conversion cannot fail.
@@ -262,6 +298,7 @@ fn action_from_row(row: &Row<'_>) -> rusqlite::Result<StoredActionVersion> {
         name: row.get("name")?,
         version: row.get("version")?,
         sql: row.get("sql")?,
+        defaults: ActionDefaults::from_column(row.get("defaults")?),
         checksum: row.get("checksum")?,
         note: row.get("note")?,
         created_at: row.get("created_at")?,
@@ -275,14 +312,82 @@ pub(super) fn actions(
     c: &Connection,
     id: &BackendId,
 ) -> rusqlite::Result<Vec<StoredActionVersion>> {
-    c.prepare_cached(
-        "SELECT name, version, sql, checksum, note, created_at, verdict, gate FROM actions a
+    c.prepare_cached(&format!(
+        "SELECT {ACTION_COLUMNS} FROM actions a
          WHERE backend_id = ?1 AND version = (SELECT max(version) FROM actions b
             WHERE b.backend_id = a.backend_id AND b.name = a.name)
-         ORDER BY name",
-    )?
+         ORDER BY name"
+    ))?
     .query_map([id], action_from_row)?
     .collect()
+}
+
+/// Returns a version of an action.
+pub(super) fn action_version(
+    c: &Connection,
+    id: &BackendId,
+    name: &str,
+    version: u64,
+) -> rusqlite::Result<Option<StoredActionVersion>> {
+    c.prepare_cached(&format!(
+        "SELECT {ACTION_COLUMNS} FROM actions WHERE backend_id = ?1 AND name = ?2 AND version = ?3"
+    ))?
+    .query_row(
+        params![id, name, i64::try_from(version).unwrap_or(i64::MAX)],
+        action_from_row,
+    )
+    .optional()
+}
+
+/// Lists versions of an action before a given one, newest first.
+pub(super) fn action_versions(
+    c: &Connection,
+    id: &BackendId,
+    name: &str,
+    (before, most): (Option<u64>, u32),
+) -> rusqlite::Result<Vec<StoredActionVersion>> {
+    let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+    c.prepare_cached(&format!(
+        "SELECT {ACTION_COLUMNS} FROM actions WHERE backend_id = ?1 AND name = ?2 AND version < ?3
+         ORDER BY version DESC LIMIT ?4"
+    ))?
+    .query_map(params![id, name, before, most], action_from_row)?
+    .collect()
+}
+
+/// Returns the number of an action's newest version, if the action exists.
+pub(super) fn newest_version(
+    c: &Connection,
+    id: &BackendId,
+    name: &str,
+) -> rusqlite::Result<Option<u32>> {
+    c.prepare_cached("SELECT max(version) FROM actions WHERE backend_id = ?1 AND name = ?2")?
+        .query_row(params![id, name], |row| row.get(0))
+}
+
+/// Ends an action with all its versions, the newest of which is `version`.
+pub(super) fn end_action(
+    tx: &Tx<'_>,
+    id: &BackendId,
+    name: &str,
+    version: u32,
+) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM actions WHERE backend_id = ?1 AND name = ?2")?
+        .execute(params![id, name])?;
+    tx.prepare_cached("INSERT INTO ended_actions (backend_id, name, version) VALUES (?1, ?2, ?3)")?
+        .execute(params![id, name, version])?;
+    Ok(())
+}
+
+/// Takes the number of the last version of an ended action, which comes again; 0 if there was none.
+pub(super) fn take_ended_version(tx: &Tx<'_>, id: &BackendId, name: &str) -> Result<u32, Error> {
+    let last = tx
+        .prepare_cached(
+            "DELETE FROM ended_actions WHERE backend_id = ?1 AND name = ?2 RETURNING version",
+        )?
+        .query_row(params![id, name], |row| row.get(0))
+        .optional()?;
+    Ok(last.unwrap_or(0))
 }
 
 pub(super) fn insert_action(
@@ -292,21 +397,21 @@ pub(super) fn insert_action(
 ) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO actions
-            (backend_id, name, version, sql, checksum, note, created_at, verdict, gate)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            (backend_id, name, version, sql, defaults, checksum, note, created_at, verdict, gate)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         id,
         new.name,
         new.version,
         new.sql,
+        new.defaults.column(),
         new.checksum,
         new.note,
         new.created_at,
         verdict_json(&new.verdict),
         new.gate,
     ])?;
-    tx.note(ControlChange::ActionsDefined(*id));
     Ok(())
 }
 

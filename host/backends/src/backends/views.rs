@@ -3,7 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::calls::requests::SqlValue;
 use super::changes::SchemaDifference;
+use super::defaults::ActionDefaults;
 use super::model::{
     BackendDetail, DryRunEffect, LedgerEntry, MigrationStatus, RecordedMigration,
     StoredActionVersion,
@@ -111,6 +113,9 @@ pub struct ActionView {
     version: u32,
     /// SQL of the one statement.
     sql: String,
+    /// Values of params that a call may leave out. An extension.
+    #[schema(value_type = std::collections::HashMap<String, SqlValue>)]
+    defaults: ActionDefaults,
     /// The values that a call names, in order of first appearance.
     params: Vec<String>,
     /// Whether it changes rows.
@@ -126,6 +131,61 @@ pub struct ActionView {
     /// When this version was made.
     #[schema(value_type = String, format = "date-time")]
     created_at: Timestamp,
+}
+
+/// A version of an action.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ActionVersionView {
+    /// From 1.
+    version: u32,
+    /// SQL of the one statement.
+    sql: String,
+    /// Values of params that a call may leave out.
+    #[schema(value_type = std::collections::HashMap<String, SqlValue>)]
+    defaults: ActionDefaults,
+    /// Note of the author.
+    note: Option<String>,
+    /// SHA-256 of `sql`, in hexadecimal.
+    checksum: String,
+    /// When this version was made.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+}
+
+/// Versions of an action. An extension.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ActionVersionList {
+    /// Newest first.
+    pub versions: Vec<ActionVersionView>,
+    /// Value to send as `cursor` for the versions before; null where there are none.
+    pub next_cursor: Option<String>,
+}
+
+impl ActionVersionList {
+    /// Returns a page of at most `most` versions; one more says that there are others.
+    pub fn new(mut versions: Vec<StoredActionVersion>, most: u32) -> Self {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let more = versions.len() > most;
+        versions.truncate(most);
+        let last = versions.last().map(|version| version.version.to_string());
+        Self {
+            next_cursor: last.filter(|_| more),
+            versions: versions.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<StoredActionVersion> for ActionVersionView {
+    fn from(version: StoredActionVersion) -> Self {
+        Self {
+            version: version.version,
+            sql: version.sql,
+            defaults: version.defaults,
+            note: version.note,
+            checksum: version.checksum,
+            created_at: version.created_at,
+        }
+    }
 }
 
 /// All actions of a backend.
@@ -181,6 +241,10 @@ pub struct DryRunView {
     pub schema: SchemaChange,
     /// The actions that would not work.
     pub broken_actions: Vec<BrokenAction>,
+    /// The names of actions that would end; absent where a migration is tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub removed: Option<Vec<String>>,
     /// Warnings that the change would bring; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -218,6 +282,7 @@ impl From<DryRunEffect> for DryRunView {
             broken_actions: broken
                 .map(|(name, detail)| BrokenAction { name, detail })
                 .collect(),
+            removed: run.removed,
             warnings: run.warnings.into_iter().map(Into::into).collect(),
         }
     }
@@ -238,6 +303,7 @@ impl From<&StoredActionVersion> for ActionView {
             name: action.name.clone(),
             version: action.version,
             sql: action.sql.clone(),
+            defaults: action.defaults.clone(),
             params: param_names(&action.verdict).cloned().collect(),
             kind: action.verdict.kind,
             returns_rows: action.verdict.returns_rows,

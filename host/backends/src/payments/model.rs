@@ -107,6 +107,8 @@ pub struct NewPrice {
     pub currency: String,
     /// Whether the price is paid every month.
     pub recurring: bool,
+    /// Identifier of the active price whose place this one takes.
+    pub replaces: Option<String>,
 }
 
 /// Checkout session of a visitor.

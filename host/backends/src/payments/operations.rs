@@ -22,7 +22,7 @@ pub async fn catalog(
 /// Adds a price to a project's catalog.
 ///
 /// # Errors
-/// `invalid_request`.
+/// `invalid_request`, `price_key_taken`, and `price_inactive` or `not_found` of the price that it replaces.
 pub async fn add_price(
     payments: Arc<Payments>,
     at: AuthorizedProject<Editor>,

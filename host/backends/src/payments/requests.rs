@@ -37,6 +37,10 @@ pub struct AddPrice {
     pub currency: String,
     /// Whether it is paid every month, as a subscription; otherwise once.
     pub recurring: Option<bool>,
+    /// Id of the price whose place this one takes: it leaves the catalog in the same step, so that its `key` always means a price that can be
+    /// bought. One that is off the catalog already is a 409 `price_inactive`, one that is not there a 404.
+    #[schema(example = "price_2Wn3bQmZ0hXk81TtVd5sYc4L")]
+    pub replaces: Option<String>,
 }
 
 /// Which sessions to list.
@@ -91,6 +95,7 @@ impl AddPrice {
             amount,
             currency,
             recurring: self.recurring.unwrap_or(false),
+            replaces: self.replaces,
         })
     }
 }

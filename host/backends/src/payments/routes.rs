@@ -69,7 +69,7 @@ pub async fn catalog(
 
 /// Put a price into the catalog
 ///
-/// Prices with one `product_name` share a product, which is made with the first. A price never changes: take it off, and add another.
+/// Prices with one `product_name` share a product, which is made with the first. A price never changes: add another that `replaces` it.
 /// A `key` that another active price of the project has is a 409 `price_key_taken`. A currency that is not one of ISO 4217 with a minor unit, and
 /// a `key` that begins with `price_`, are a 400 `invalid_request`.
 #[utoipa::path(
@@ -81,7 +81,7 @@ pub async fn catalog(
     ),
     request_body = AddPrice,
     responses((status = 201, description = "The price, which can be bought from now on.", body = PricedView)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict price_key_taken forbidden not_found"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict price_key_taken price_inactive forbidden not_found"))),
     security(("bearer" = []))
 )]
 pub async fn add_price(

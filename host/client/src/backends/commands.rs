@@ -10,7 +10,7 @@ use crate::error::{CliFailure, Result};
 use crate::output::{member_text, quote_shell_word};
 use crate::params::parse_params;
 use crate::source::STDIN;
-use crate::{confirm, endpoints, result_table};
+use crate::{endpoints, result_table};
 
 pub(super) async fn show(args: &BackendTargetArgs) -> Result<()> {
     let at = args.find().await?;
@@ -118,9 +118,8 @@ pub(super) async fn history(
 
 pub(super) async fn restore(moment: &str, yes: bool, args: &BackendTargetArgs) -> Result<()> {
     let at = args.find().await?;
-    let name = &at.project.name;
-    let what = format!("Make every row of `{name}` what it was at {moment}");
-    confirm(args.output(), yes, &at.api, &what)?;
+    let change = format!("Make every row what it was at {moment}");
+    at.question(&change).confirm(args.output(), yes)?;
     let restored = at
         .send(&endpoints::RESTORE, json!({ "at": moment }))
         .await?;
@@ -134,8 +133,8 @@ pub(super) async fn restore(moment: &str, yes: bool, args: &BackendTargetArgs) -
 
 pub(super) async fn delete(yes: bool, args: &BackendTargetArgs) -> Result<()> {
     let at = args.find().await?;
-    let what = format!("Delete the database of `{}`", at.project.name);
-    confirm(args.output(), yes, &at.api, &what)?;
+    at.question("Delete the database with its actions")
+        .confirm(args.output(), yes)?;
     at.api
         .call(&endpoints::DELETE_BACKEND, &at.path_parts())
         .send()

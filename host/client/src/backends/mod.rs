@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::api::ApiClient;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::output::member_text;
-use super::projects::{self, ProjectSelectionArgs, RemoteProject};
+use super::projects::{ProjectSelectionArgs, RemoteProject};
+use super::question::ChangeQuestion;
 use super::source;
 use super::{CommonArgs, OutputFormat, endpoints};
 
@@ -143,6 +144,11 @@ impl ProjectHandle {
         [&self.project.id]
     }
 
+    /// Question about a change of the project.
+    pub(super) fn question<'a>(&'a self, change: &'a str) -> ChangeQuestion<'a> {
+        ChangeQuestion::about(&self.api, &self.project, change)
+    }
+
     /// Sends a request with a body to the backend.
     pub(super) async fn send(
         &self,
@@ -181,8 +187,7 @@ impl ProjectHandle {
 impl BackendTargetArgs {
     /// Finds the project.
     pub(super) async fn find(&self) -> Result<ProjectHandle> {
-        let api = ApiClient::new(&self.common.remote)?;
-        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
+        let (api, project) = self.project_option.open(&self.common.remote).await?;
         Ok(ProjectHandle { api, project })
     }
 

@@ -1,30 +1,31 @@
 //! `svc apply`: makes the server like the folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::idempotent_create::create_or_replay;
-use super::plan::{ApplyPlan, action_batches, home_slug};
+use super::authorship::{ConflictReason, PartConflict, ReleaseOfPart, conflict_failure};
+use super::meetings::Meetings;
+use super::parts::{ActionText, PageText};
+use super::plan::{ApplyPlan, PlanRules};
 use super::remote_state::RemoteProjectState;
-use super::steps::PlanStep;
+use super::runner::PlanRunner;
 use super::{AcceptedOwners, ProjectFolder};
-use crate::actions::ActionFile;
 use crate::api::ApiClient;
-use crate::error::{CliFailure, FailureExitCode, Result};
+use crate::error::{CliFailure, Result};
 use crate::files::DirectoryHandle;
-use crate::frontends::FrontendHandle;
-use crate::output::{escape_line, member_text, server_note};
 use crate::progress::TerminalProgressBar;
-use crate::projects::RemoteProject;
-use crate::push::NewFrontendSource;
-use crate::{CommonArgs, OutputFormat, confirm, endpoints, run_until_interrupt};
-use svc_base::fault;
+use crate::projects::EnvironmentArgs;
+use crate::question::ChangeQuestion;
+use crate::{CommonArgs, run_until_interrupt};
+use svc_base::pluralize;
 
 /// Advice after a plan that failed halfway.
 const RESUME_HINT: &str = "What was done stays; `svc apply` goes on from there.";
+/// How often a plan is made anew because somebody else has released the same meanwhile.
+const MAX_RACES: u32 = 3;
 
-/// Makes the server like the folder: what is not in the folder stays.
+/// Makes the server like the folder: what the folder never had stays.
 #[derive(Debug, clap::Args)]
 pub struct ApplyCommand {
     /// The folder with svc.toml
@@ -36,66 +37,67 @@ pub struct ApplyCommand {
     /// Only show the plan
     #[arg(long, conflicts_with = "yes")]
     plan: bool,
+    /// Apply what the folder has, also over what others have changed since
+    #[arg(long)]
+    force: bool,
+    /// Delete the pages, and withdraw the prices, that svc.toml names no more
+    #[arg(long)]
+    prune: bool,
     /// Why it changes, for the history of the pages
     #[arg(long, short)]
     message: Option<String>,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
     #[command(flatten)]
     owners: AcceptedOwners,
     #[command(flatten)]
     common: CommonArgs,
 }
 
+/// A folder that is being applied to a server.
+struct Applying<'a> {
+    command: &'a ApplyCommand,
+    directory: DirectoryHandle,
+    folder: ProjectFolder,
+    api: ApiClient,
+    state: Option<RemoteProjectState>,
+    meetings: Meetings,
+    /// Notes before the plan.
+    notes: Vec<String>,
+    /// Releases of others that came in between.
+    races: u32,
+}
+
 impl ApplyCommand {
     pub(crate) async fn run(self) -> Result<()> {
         let out = self.common.output();
-        let folder = ProjectFolder::read(&DirectoryHandle::open(&self.folder)?, self.owners)?;
-        let api = ApiClient::new(&self.common.remote)?.with_retries();
-        let state = RemoteProjectState::find(&api, &folder.manifest).await?;
-        let plan = ApplyPlan::make(&api, &folder, state.as_ref()).await?;
+        let mut applying = Applying::begin(&self).await?;
+        let plan = applying.make_plan().await?;
         for note in &plan.notes {
             out.print_note(note);
         }
-        if plan.steps.is_empty() {
-            return self.print_plan(
-                &plan,
-                true,
-                "nothing to do: the server is as the folder says",
-            );
-        }
         out.print_note(&plan.to_text());
+        if plan.steps.is_empty() {
+            if !self.plan {
+                applying.write_meeting();
+            }
+            let text = match plan.to_json().is_empty() {
+                true => "nothing to do: the server is as the folder says",
+                false => "nothing to do: nothing in the folder has changed",
+            };
+            return self.print_plan(&plan, true, text);
+        }
         if self.plan {
             return self.print_plan(&plan, false, "");
         }
-        let what = match plan.lines.len() {
-            1 => "Make this change".to_owned(),
-            several => format!("Make these {several} changes"),
-        };
-        let project = &folder.manifest.project;
-        // Others may add the user to a workspace with a project of this name.
-        let workspace = match state
-            .as_ref()
-            .and_then(|state| state.project.workspace.as_ref())
-        {
-            Some(workspace) => format!(" of the workspace `{}`", workspace.slug),
-            None => String::new(),
-        };
-        let what = format!("{what} to the project `{project}`{workspace}");
-        if let Err(failure) = confirm(out, self.yes, &api, &what) {
+        if let Err(failure) = applying.ask(&plan) {
             // Programs get the plan, and the exit code says that it was not applied.
             self.print_plan(&plan, false, "")?;
             return Err(failure);
         }
-        let applying = PlanRunner {
-            api: &api,
-            folder: &folder,
-            out,
-            message: self.message.as_deref(),
-            progress: TerminalProgressBar::steps("apply", plan.steps.len()),
-            failure_hint: RESUME_HINT,
-        };
-        run_until_interrupt(applying.run(state, &plan), RESUME_HINT).await?;
-        drop(applying);
-        self.print_plan(&plan, true, &format!("done: {} changes", plan.lines.len()))
+        applying.apply(&plan).await?;
+        let done = format!("done: {}", pluralize(plan.count(), "change"));
+        self.print_plan(&plan, true, &done)
     }
 
     fn print_plan(&self, plan: &ApplyPlan, applied: bool, text: &str) -> Result<()> {
@@ -104,232 +106,239 @@ impl ApplyCommand {
     }
 }
 
-/// Runs the steps of a plan. After an interruption, a new plan has the steps that are left.
-#[derive(Debug)]
-pub(super) struct PlanRunner<'a> {
-    pub(super) api: &'a ApiClient,
-    pub(super) folder: &'a ProjectFolder,
-    pub(super) out: OutputFormat,
-    pub(super) message: Option<&'a str>,
-    pub(super) progress: TerminalProgressBar,
-    /// Advice after a failed step, if earlier ones succeeded.
-    pub(super) failure_hint: &'static str,
-}
+impl<'a> Applying<'a> {
+    /// Reads the folder, and the state of its project.
+    async fn begin(command: &'a ApplyCommand) -> Result<Self> {
+        let directory = DirectoryHandle::open(&command.folder)?;
+        let mut folder = ProjectFolder::read(&directory, command.owners)?;
+        let environment = command.environment.name();
+        folder.manifest = folder.manifest.in_environment(environment.as_deref())?;
+        let target = folder.manifest.target()?;
+        let api = ApiClient::for_folder(&command.common.remote, &target)?.with_retries();
+        let mut applying = Self {
+            command,
+            directory,
+            folder,
+            api,
+            state: None,
+            meetings: Meetings::default(),
+            notes: Vec::new(),
+            races: 0,
+        };
+        applying.look().await?;
+        Ok(applying)
+    }
 
-impl PlanRunner<'_> {
-    /// Runs all steps of a plan.
-    pub(super) async fn run(
-        &self,
-        state: Option<RemoteProjectState>,
-        plan: &ApplyPlan,
-    ) -> Result<()> {
-        let mut project = state.map(|state| state.project);
-        for (number, step) in plan.steps.iter().enumerate() {
-            let done = self.run_step(step, &mut project).await;
-            done.map_err(|failure| match number {
-                0 => failure,
-                _ => failure.with_hint(self.failure_hint),
-            })?;
-            fault::point(step.fault_point());
-            self.progress.add(1);
+    /// Reads the state of the project, and at first what it and the folder had when they last met.
+    async fn look(&mut self) -> Result<()> {
+        self.state = RemoteProjectState::find(&self.api, &self.folder.manifest).await?;
+        let Some(state) = &mut self.state else {
+            return Ok(());
+        };
+        if !self.meetings.is_of(&state.project.id) {
+            let (meetings, note) = Meetings::read(
+                &self.directory,
+                self.command.owners,
+                self.api.server_url(),
+                &state.project.id,
+            );
+            self.meetings = meetings;
+            self.notes.extend(note);
+        }
+        if state.prices.is_none() && !self.meetings.prices.is_empty() {
+            state.fetch_prices(&self.api).await?;
         }
         Ok(())
     }
 
-    async fn run_step(&self, step: &PlanStep, project: &mut Option<RemoteProject>) -> Result<()> {
-        match (step, &project) {
-            (PlanStep::CreateProject, _) => *project = Some(self.create_project().await?),
-            (step, Some(project)) => self.apply_step(step, project).await?,
-            (_, None) => return Err(CliFailure::local("The plan has no project.")),
+    /// Makes the plan. A dry run that somebody else's release has overtaken is made anew.
+    async fn make_plan(&mut self) -> Result<ApplyPlan> {
+        loop {
+            match self.try_plan().await {
+                Err(failure) if self.is_race(&failure) => self.look_after(&failure).await?,
+                made => return made,
+            }
         }
-        Ok(())
     }
 
-    async fn create_project(&self) -> Result<RemoteProject> {
-        let manifest = &self.folder.manifest;
-        let body = json!({
-            "name": manifest.project,
-            "description": manifest.description,
-            "workspace": manifest.workspace,
-        });
-        let made = create_or_replay(
-            self.api,
-            &endpoints::CREATE_PROJECT,
-            &[],
-            body,
-            &endpoints::PROJECT,
-        )
-        .await?;
-        serde_json::from_value(made).map_err(|error| {
-            CliFailure::local(format!("The server made a project, and says: {error}"))
-        })
+    /// Counts a failure that may be a race with somebody else's release; returns whether it is one, unless there were too many.
+    fn is_race(&mut self, failure: &CliFailure) -> bool {
+        let is_race = failure.code() == "release_conflict" && self.races < MAX_RACES;
+        self.races += u32::from(is_race);
+        is_race
     }
 
-    async fn apply_step(&self, step: &PlanStep, project: &RemoteProject) -> Result<()> {
-        let at = [project.id.as_str()];
-        match step {
-            PlanStep::CreateProject => Ok(()),
-            PlanStep::CreateBackend => {
-                let first = self.folder.migrations.first();
-                let first = first.ok_or_else(|| CliFailure::local("The plan has no migration."))?;
-                let body = json!({ "ddl": first.sql });
-                create_or_replay(
-                    self.api,
-                    &endpoints::CREATE_BACKEND,
-                    &at,
-                    body,
-                    &endpoints::BACKEND,
-                )
-                .await
-                .map_err(|failure| failure.with_file(&first.path))
-                .map(drop)
+    /// Looks at the server again after a race.
+    ///
+    /// # Errors
+    /// When what was released meanwhile is not what the folder has.
+    async fn look_after(&mut self, failure: &CliFailure) -> Result<()> {
+        self.look().await?;
+        self.check_overtaken(failure).await
+    }
+
+    async fn try_plan(&mut self) -> Result<ApplyPlan> {
+        let rules = PlanRules {
+            meetings: &self.meetings,
+            force: self.command.force,
+            prune: self.command.prune,
+        };
+        let made = ApplyPlan::make(&self.api, &self.folder, self.state.as_ref(), rules).await;
+        let notes = std::mem::take(&mut self.notes);
+        match made {
+            Ok(mut plan) => {
+                plan.notes.splice(0..0, notes);
+                Ok(plan)
             }
-            PlanStep::Migrate(number) => {
-                let migration = &self.folder.migrations[*number];
-                let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
-                // The file's name identifies the migration in the ledger.
-                let body = json!({ "ddl": migration.sql, "note": migration.name });
-                asked
-                    .body(body)
-                    .send()
-                    .await
-                    .map_err(|failure| failure.with_file(&migration.path))
-                    .map(drop)
+            Err(failure) => {
+                let out = self.command.common.output();
+                notes.iter().for_each(|note| out.print_note(note));
+                Err(failure)
             }
-            PlanStep::DefineActions(numbers) => {
-                for batch in action_batches(self.folder, numbers) {
-                    self.api
-                        .call(&endpoints::DEFINE_ACTIONS, &at)
-                        .body(batch)
-                        .send()
-                        .await
-                        .map_err(|failure| {
-                            ActionFile::with_action_files(failure, &self.folder.actions)
-                        })?;
+        }
+    }
+
+    /// Asks whether to apply a plan.
+    fn ask(&self, plan: &ApplyPlan) -> Result<()> {
+        let mut change = match plan.count() {
+            1 => "Make this change".to_owned(),
+            several => format!("Make these {several} changes"),
+        };
+        match plan.count_ends() {
+            0 => {}
+            1 => change += ", of which one ends something for good",
+            several => change += &format!(", of which {several} end something for good"),
+        }
+        // Others may add the user to a workspace with a project of this name.
+        let found = self.state.as_ref().map(|state| &state.project);
+        let workspace = match found {
+            Some(project) => project.workspace.as_ref().map(|one| one.slug.as_str()),
+            None => self.folder.manifest.workspace.as_deref(),
+        };
+        let question = ChangeQuestion {
+            change: &change,
+            server: self.api.server_address(),
+            workspace,
+            project: &self.folder.manifest.project,
+            environment: self.api.environment(),
+        };
+        question.confirm(self.command.common.output(), self.command.yes)
+    }
+
+    /// Applies a plan, and writes down that the folder and the server have met. If somebody else has released the same meanwhile, the
+    /// rest is planned anew.
+    async fn apply(&mut self, plan: &ApplyPlan) -> Result<()> {
+        let mut newer = None;
+        loop {
+            let plan = newer.as_ref().unwrap_or(plan);
+            self.write_expectations(plan);
+            match self.run_plan(plan).await {
+                Err(failure) if self.is_race(&failure) => {
+                    self.look_after(&failure).await?;
+                    newer = Some(self.make_plan().await?);
                 }
-                Ok(())
+                done => {
+                    done?;
+                    break;
+                }
             }
-            PlanStep::SwitchRooms(on) => {
-                let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
-                asked.body(json!({ "realtime": on })).send().await.map(drop)
-            }
-            PlanStep::SwitchTools(on) => {
-                let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
-                asked.body(json!({ "agents": on })).send().await.map(drop)
-            }
-            PlanStep::CreatePage(number) => self.create_page(*number, project).await,
-            PlanStep::ChangePage { page, slug, live } => {
-                self.change_page(*page, slug, live.as_deref(), project)
-                    .await
-            }
-            PlanStep::UpdateProject => self.update_project(project).await,
         }
-    }
-
-    async fn create_page(&self, number: usize, project: &RemoteProject) -> Result<()> {
-        let page = &self.folder.pages[number];
-        let body = json!({
-            "type": page.source.content_type,
-            "content": page.source.content,
-            "requested_slug": page.slug,
-            "title": page.title.as_ref().or(page.source.title.as_ref()),
-        });
-        let at = [project.id.as_str()];
-        let made = create_or_replay(
-            self.api,
-            &endpoints::CREATE_FRONTEND,
-            &at,
-            body,
-            &endpoints::FRONTEND,
-        )
-        .await;
-        let made = made.map_err(|failure| failure.with_file(&page.source.path))?;
-        self.warn(&page.source.path, &made);
-        let slug = member_text(&made, "slug");
-        if slug != page.slug {
-            self.note(&format!("`{}` was taken: the page is `{slug}`.", page.slug));
-        }
-        self.note(&format!(
-            "{} is at {}",
-            page.slug,
-            member_text(&made, "url")
-        ));
+        self.look().await?;
+        self.write_meeting();
         Ok(())
     }
 
-    /// Changes a page by a draft, only if its live source is the one that the plan has seen.
-    async fn change_page(
-        &self,
-        number: usize,
-        slug: &str,
-        live: Option<&str>,
-        project: &RemoteProject,
-    ) -> Result<()> {
-        let page = &self.folder.pages[number];
-        let found = FrontendHandle {
-            api: self.api.clone(),
-            project: project.clone(),
-            slug: slug.to_owned(),
+    async fn run_plan(&self, plan: &ApplyPlan) -> Result<()> {
+        let runner = PlanRunner {
+            api: &self.api,
+            folder: &self.folder,
+            out: self.command.common.output(),
+            message: self.command.message.as_deref(),
+            progress: TerminalProgressBar::steps("apply", plan.steps.len()),
+            failure_hint: RESUME_HINT,
         };
-        let base = found.active_revision().await?;
-        let revision = self
-            .api
-            .call(&endpoints::REVISION, &[&project.id, slug, &base])
-            .send()
-            .await?;
-        if revision["content_sha256"].as_str() != live {
-            return Err(CliFailure::new(
-                FailureExitCode::Conflict,
-                "Somebody else has published",
-                format!(
-                    "`{slug}` is not any more what was planned for. `svc apply` makes a new plan; `svc pull` brings what is there."
-                ),
-            ));
-        }
-        let new = NewFrontendSource {
-            content: &page.source.content,
-            title: page.title.as_deref(),
-            message: self.message,
-        };
-        let draft = found.draft(&base, new).await;
-        let draft = draft.map_err(|failure| failure.with_file(&page.source.path))?;
-        let done = found.promote(&base, &draft, self.message).await?;
-        self.warn(&page.source.path, &done["frontend"]);
-        Ok(())
+        run_until_interrupt(runner.run(self.state.as_ref(), plan), RESUME_HINT).await
     }
 
-    async fn update_project(&self, project: &RemoteProject) -> Result<()> {
-        let manifest = &self.folder.manifest;
-        let home = match &manifest.home {
-            // An earlier step may just have created the page.
-            Some(wanted) => {
-                let state = RemoteProjectState::read(self.api, project.clone()).await?;
-                home_slug(self.folder, &state, wanted)?
+    /// Checks that what overtook a release is what the folder has, as where another run of the same folder was still under way.
+    ///
+    /// # Errors
+    /// When it is something else, with who released it.
+    async fn check_overtaken(&self, failure: &CliFailure) -> Result<()> {
+        let (Some(state), false) = (&self.state, self.command.force) else {
+            return Ok(());
+        };
+        let named = failure.member("conflicts").and_then(|list| list.as_array());
+        let mut lost = Vec::new();
+        for entry in named.into_iter().flatten() {
+            let name = entry["name"].as_str().unwrap_or_default();
+            let (kind, is_same, release) = match entry["kind"].as_str() {
+                Some("action") => {
+                    let local = self.folder.action(name).map(ActionText::of_folder);
+                    let remote = state.action(name);
+                    let is_same = local == remote.map(ActionText::of_server);
+                    ("action", is_same, ReleaseOfPart::of_action(remote, state))
+                }
+                _ => {
+                    let frontend = state.frontends.iter().find(|one| one.slug == name);
+                    let is_same =
+                        self.page_text_at(state, name)? == frontend.map(PageText::of_server);
+                    ("page", is_same, ReleaseOfPart::of_page(frontend))
+                }
+            };
+            if !is_same {
+                let reason = ConflictReason::BothChanged;
+                lost.push(PartConflict::new(kind, name, reason, release));
             }
-            None => None,
+        }
+        match lost.is_empty() {
+            true => Ok(()),
+            false => Err(conflict_failure(&self.api, state, lost).await),
+        }
+    }
+
+    /// Returns what the folder has for the page at a slug of the server, with the server's title where the folder gives none.
+    fn page_text_at(&self, state: &RemoteProjectState, slug: &str) -> Result<Option<PageText>> {
+        for page in &self.folder.pages {
+            let frontend = state.find_frontend(page, &self.folder)?;
+            if frontend.map_or(&page.slug, |frontend| &frontend.slug) == slug {
+                let mut text = PageText::of_folder(page);
+                let title = frontend.map(|frontend| frontend.title.clone());
+                text.title = text.title.or(title);
+                return Ok(Some(text));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes down what is about to be released. Without that, a release whose answer is lost would later pass for somebody else's.
+    fn write_expectations(&mut self, plan: &ApplyPlan) {
+        if self.state.is_some() && plan.expect(&self.folder, &mut self.meetings) {
+            self.write_meetings_file();
+        }
+    }
+
+    /// Writes down what the folder and the server both have.
+    fn write_meeting(&mut self) {
+        let Some(state) = &self.state else {
+            return;
         };
-        let body = json!({ "description": manifest.description, "home": home });
-        self.api
-            .call(&endpoints::UPDATE_PROJECT, &[&project.id])
-            .body(body)
-            .send()
-            .await
-            .map(drop)
+        let before = self.meetings.clone();
+        // Pages that cannot be told apart were refused before.
+        let met = self.meetings.meet(&self.folder, state);
+        if met.is_ok() && self.meetings != before {
+            self.write_meetings_file();
+        }
     }
 
-    /// Prints a note above the progress bar.
-    fn note(&self, text: &str) {
-        self.progress.suspend(|| self.out.print_note(text));
-    }
-
-    fn warn(&self, file: &Path, made: &Value) {
-        for warning in made["warnings"].as_array().into_iter().flatten() {
-            self.note(&format!(
-                "warning: {}:{}: {}",
-                escape_line(&file.display().to_string()),
-                server_note(&member_text(warning, "line")),
-                server_note(&member_text(warning, "detail"))
-            ));
+    /// Writes the file of the meetings. What was released is released, so a folder that cannot be written to is no failure.
+    fn write_meetings_file(&self) {
+        if let Err(failure) = self.meetings.write(&self.directory) {
+            let text = format!(
+                "warning: what the folder and the server have in common is not written down: {}",
+                failure.detail()
+            );
+            self.command.common.output().print_note(&text);
         }
     }
 }

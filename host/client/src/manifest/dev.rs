@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::apply::{PlanRunner, page_urls};
-use super::plan::ApplyPlan;
+use super::apply::page_urls;
+use super::meetings::Meetings;
+use super::plan::{ApplyPlan, PlanRules};
 use super::remote_state::RemoteProjectState;
+use super::runner::PlanRunner;
 use super::scaffold::write_first_manifest;
 use super::{AcceptedOwners, MANIFEST_FILE, ProjectFolder};
 use crate::api::ApiClient;
@@ -20,7 +22,8 @@ use crate::files::DirectoryHandle;
 use crate::output::print_error;
 use crate::profile::{ServerWithCredential, parse_server_url};
 use crate::progress::TerminalProgressBar;
-use crate::{OutputFormat, ask_yes_no, endpoints, report_failure};
+use crate::question::ask_yes_no;
+use crate::{OutputFormat, endpoints, report_failure};
 
 /// Settings for the server of a folder. It has stand-ins for sign-in and payments, and one workspace.
 #[derive(Clone, Debug)]
@@ -153,6 +156,7 @@ impl FolderDevCommand {
             credential: Some(credential),
             // The server is on this machine, on the address that the user has chosen.
             insecure: true,
+            environment: None,
         })?;
         let api = api.with_retries();
         let mut watching = FileWatcher::new(vec![self.folder.clone()]);
@@ -183,7 +187,14 @@ impl FolderDevCommand {
     async fn apply(&self, api: &ApiClient, out: OutputFormat) -> Result<Vec<(String, String)>> {
         let folder = self.read_folder()?;
         let mut state = RemoteProjectState::find(api, &folder.manifest).await?;
-        let planned = match ApplyPlan::make(api, &folder, state.as_ref()).await {
+        // Nobody else writes to this server.
+        let meetings = Meetings::default();
+        let rules = PlanRules {
+            meetings: &meetings,
+            force: true,
+            prune: false,
+        };
+        let planned = match ApplyPlan::make(api, &folder, state.as_ref(), rules).await {
             // An applied migration has changed. On this server no rows need to be kept, so the database starts anew.
             Err(failure) if failure.exit == FailureExitCode::Conflict && state.is_some() => {
                 out.print_note("A migration has changed: the database begins anew.");
@@ -192,7 +203,7 @@ impl FolderDevCommand {
                         .send()
                         .await?;
                 }
-                ApplyPlan::make(api, &folder, None).await
+                ApplyPlan::make(api, &folder, None, rules).await
             }
             planned => planned,
         };
@@ -209,7 +220,7 @@ impl FolderDevCommand {
             progress: TerminalProgressBar::steps("apply", plan.steps.len()),
             failure_hint: "The next save goes on.",
         };
-        applying.run(state, &plan).await?;
+        applying.run(state.as_ref(), &plan).await?;
         drop(applying);
         out.print_note(&plan.to_text());
         out.print_note(&format!(

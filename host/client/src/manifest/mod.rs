@@ -1,12 +1,21 @@
 //! The manifest `svc.toml` of a project's folder, with its pages, migrations and actions.
 
 mod apply;
+mod authorship;
 mod dev;
+mod environments;
 mod idempotent_create;
+mod meetings;
+mod merge;
+mod parts;
 mod plan;
+mod prices;
 mod pull;
+mod release;
 mod remote_state;
+mod runner;
 mod scaffold;
+mod settings;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -21,8 +30,12 @@ use super::source::{self, SourceToPublish};
 use svc_base::digest::Digest;
 use svc_base::names::is_slug;
 
+use environments::Environments;
+use prices::PriceEntry;
+
 pub(super) use apply::ApplyCommand;
 pub use dev::{DevServerSettings, FolderDevCommand, StartedDevServer};
+pub(super) use environments::no_manifest_for;
 pub(super) use pull::PullCommand;
 
 /// Name of the manifest.
@@ -58,6 +71,12 @@ pub(super) struct Manifest {
     /// Description of the project; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
+    /// Server that the folder is for: it is applied to no other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    /// The profile of `svc login` to use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
     /// Workspace that owns the project; needed only if the caller has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) workspace: Option<String>,
@@ -79,6 +98,15 @@ pub(super) struct Manifest {
     /// The pages by their slugs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) pages: BTreeMap<String, ManifestPageEntry>,
+    /// What the project sells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<PriceEntry>,
+    /// Other servers, and what differs there.
+    #[serde(default, skip_serializing_if = "Environments::is_empty")]
+    env: Environments,
+    /// Name of the environment that was chosen.
+    #[serde(skip)]
+    environment: Option<String>,
 }
 
 /// A page in a manifest: a file's name, or a table with a title.
@@ -192,12 +220,12 @@ fn sudo_user() -> Option<u32> {
 }
 
 impl Manifest {
-    /// Manifest of the working directory, if there is one. A file of that name without a project belongs to another program, such
-    /// as a server's settings.
+    /// Manifest of the working directory in an environment, if there is one. A file of that name without a project belongs to another
+    /// program, such as a server's settings.
     ///
     /// # Errors
-    /// When it names a project and is no valid manifest, is another user's, or is no regular file.
-    pub(super) fn find_here() -> Result<Option<Self>> {
+    /// When it names a project and is no valid manifest, is another user's, is no regular file, or lacks the environment.
+    pub(super) fn find_here(environment: Option<&str>) -> Result<Option<Self>> {
         let here = DirectoryHandle::open(Path::new("."))?;
         let path = Path::new(MANIFEST_FILE);
         let remedy = "Name the project with `--project`, and the file is not read.";
@@ -219,7 +247,8 @@ impl Manifest {
             return Ok(None);
         }
         AcceptedOwners::default().check(owner, path, remedy)?;
-        Self::parse(&text, path).map(Some)
+        let manifest = Self::parse(&text, path)?;
+        manifest.in_environment(environment).map(Some)
     }
 
     /// Reads the manifest of a folder.
@@ -263,13 +292,9 @@ impl Manifest {
                 name.display()
             )));
         }
-        match &manifest.home {
-            Some(home) if !home.is_empty() && !manifest.pages.contains_key(home) => {
-                Err(CliFailure::local(format!(
-                    "{shown}: `home` is `{home}`, which is none of its pages."
-                )))
-            }
-            _ => Ok(manifest),
+        match manifest.fault_of_environments() {
+            Some(fault) => Err(CliFailure::local(format!("{shown}: {fault}"))),
+            None => Ok(manifest),
         }
     }
 
@@ -359,7 +384,7 @@ impl ProjectFolder {
         let mut actions = Vec::new();
         for name in sql_files(folder, manifest.actions(), manifest.actions.is_some())? {
             let sql = budget.read_text(folder, &name)?;
-            actions.push(ActionFile::new(&folder.display_path(&name), sql));
+            actions.push(ActionFile::new(&folder.display_path(&name), sql)?);
         }
         let mut pages = Vec::new();
         for (slug, entry) in &manifest.pages {
@@ -377,6 +402,16 @@ impl ProjectFolder {
             actions,
             pages,
         })
+    }
+
+    /// Finds an action by its name.
+    fn action(&self, name: &str) -> Option<&ActionFile> {
+        self.actions.iter().find(|action| action.name == name)
+    }
+
+    /// Finds a price by its key.
+    fn price(&self, key: &str) -> Option<&PriceEntry> {
+        self.manifest.prices.iter().find(|price| price.key == key)
     }
 
     /// Whether the folder has anything that needs a database.
@@ -463,8 +498,24 @@ mod tests {
         for (text, said) in [
             ("", "project"),
             ("project = \"a\"\npage = 1", "page"),
-            // Which server gets a credential is nothing for a file of the project to say.
-            ("project = \"a\"\nserver = \"https://b.example\"", "server"),
+            ("project = \"a\"\nserver = \"ftp://b.example\"", "server"),
+            ("project = \"a\"\n[env.b]\nproject = \"b\"", "server"),
+            (
+                "project = \"a\"\n[env.b]\nserver = \"https://b.example\"\nhome = \"c\"",
+                "home",
+            ),
+            (
+                "project = \"a\"\n[env.\"b c\"]\nserver = \"https://b.example\"",
+                "`b c`",
+            ),
+            (
+                "project = \"a\"\n[[prices]]\nkey = \"price_a\"\nproduct = \"A\"\nlabel = \"A\"\namount = 1\ncurrency = \"eur\"",
+                "price_a",
+            ),
+            (
+                "project = \"a\"\n[[prices]]\nkey = \"a\"\nproduct = \"A\"\nlabel = \"A\"\namount = 1\ncurrency = \"eur\"\nrecurring = \"year\"",
+                "recurring",
+            ),
             ("project = \"a\"\n[pages]\nA = \"a.md\"", "`A`"),
             ("project = \"a\"\nhome = \"b\"", "home"),
             ("project = \"a\"\n[pages]\na = 5", "a file's name"),

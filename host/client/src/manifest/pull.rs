@@ -5,19 +5,25 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::remote_state::{RemoteFrontend, RemoteProjectState};
+use super::meetings::Meetings;
+use super::parts::{Comparable as _, PriceTerms};
+use super::prices::{Interval, PriceEntry, Recurrence};
+use super::remote_state::{RemoteFrontend, RemotePrice, RemoteProjectState};
 use super::{
     AcceptedOwners, FolderBudget, MANIFEST_FILE, Manifest, ManifestPageEntry, MigrationFile,
-    SQL_EXTENSION, sql_files,
+    ProjectFolder, SQL_EXTENSION, sql_files,
 };
+use crate::actions::file_text;
 use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::{DirectoryHandle, FileComparison};
 use crate::frontends::FrontendSource;
 use crate::output::escape_line;
 use crate::progress::TerminalProgressBar;
+use crate::projects::ProjectSelectionArgs;
+use crate::question::ChangeQuestion;
 use crate::source::SourceToPublish;
-use crate::{CommonArgs, confirm, endpoints, projects};
+use crate::{CommonArgs, endpoints};
 use svc_base::digest::Digest;
 
 /// The most bytes of a pull, all of which are held in memory until they are complete.
@@ -31,9 +37,8 @@ pub struct PullCommand {
     /// The folder; it is made if need be
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The project, for a folder without svc.toml: its id, its name or its label
-    #[arg(long)]
-    project: Option<String>,
+    #[command(flatten)]
+    project_option: ProjectSelectionArgs,
     /// Replace files that differ without asking
     #[arg(long)]
     yes: bool,
@@ -66,31 +71,11 @@ struct PullPlan {
 
 impl PullCommand {
     pub(crate) async fn run(self) -> Result<()> {
-        let api = ApiClient::new(&self.common.remote)?.with_retries();
-        let manifest = match self.folder.exists() {
-            true => {
-                let folder = DirectoryHandle::open(&self.folder)?;
-                let is_there = folder.exists(Path::new(MANIFEST_FILE))?;
-                let read = || Manifest::read(&folder, self.owners);
-                is_there.then(read).transpose()?
-            }
-            false => None,
-        };
-        let state = match (&manifest, &self.project) {
-            (Some(manifest), None) => RemoteProjectState::find(&api, manifest)
-                .await?
-                .ok_or_else(|| no_such_project(&manifest.project))?,
-            (None, wanted) => {
-                let project = projects::find(&api, wanted.as_deref()).await?;
-                RemoteProjectState::read(&api, project).await?
-            }
-            (Some(_), Some(_)) => {
-                return Err(CliFailure::local(format!(
-                    "{} names its project: leave `--project` out, or pull into another folder.",
-                    self.folder.join(MANIFEST_FILE).display()
-                )));
-            }
-        };
+        let (api, manifest, mut state) = self.find().await?;
+        // A manifest that is written anew has the prices.
+        if manifest.is_none() && state.prices.is_none() {
+            state.fetch_prices(&api).await?;
+        }
         check_count(&state)?;
         let mut files = PullPlan {
             folder: DirectoryHandle::create(&self.folder)?,
@@ -102,7 +87,68 @@ impl PullCommand {
         let manifest = files.add_manifest(manifest, &state)?;
         files.add_pages(&api, &manifest, &state).await?;
         files.add_sql(&manifest, &state)?;
-        self.write(&files, &api, &state)
+        files.note_prices(&manifest, &state);
+        self.write(&files, &api, &state)?;
+        self.write_meeting(&files.folder, &api, &state)
+    }
+
+    /// Finds the project of the folder, else the one that is named; returns it with a client of its server, and with the folder's manifest.
+    async fn find(&self) -> Result<(ApiClient, Option<Manifest>, RemoteProjectState)> {
+        let named = &self.project_option.project;
+        let Some(manifest) = self.read_manifest()? else {
+            let (api, project) = self.project_option.open(&self.common.remote).await?;
+            let api = api.with_retries();
+            let state = RemoteProjectState::read(&api, project).await?;
+            return Ok((api, None, state));
+        };
+        if named.is_some() {
+            return Err(CliFailure::local(format!(
+                "{} names its project: leave `--project` out, or pull into another folder.",
+                self.folder.join(MANIFEST_FILE).display()
+            )));
+        }
+        let environment = self.project_option.environment();
+        let manifest = manifest.in_environment(environment.as_deref())?;
+        let api = ApiClient::for_folder(&self.common.remote, &manifest.target()?)?.with_retries();
+        let state = RemoteProjectState::find(&api, &manifest).await?;
+        let state = state.ok_or_else(|| no_such_project(&manifest.project))?;
+        Ok((api, Some(manifest), state))
+    }
+
+    /// Reads the manifest of the folder, if there is one.
+    fn read_manifest(&self) -> Result<Option<Manifest>> {
+        if !self.folder.exists() {
+            return Ok(None);
+        }
+        let folder = DirectoryHandle::open(&self.folder)?;
+        match folder.exists(Path::new(MANIFEST_FILE))? {
+            true => Manifest::read(&folder, self.owners).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Writes down what the folder and the server both have now.
+    fn write_meeting(
+        &self,
+        directory: &DirectoryHandle,
+        api: &ApiClient,
+        state: &RemoteProjectState,
+    ) -> Result<()> {
+        let mut folder = ProjectFolder::read(directory, self.owners)?;
+        let environment = self.project_option.environment();
+        folder.manifest = folder.manifest.in_environment(environment.as_deref())?;
+        let (project, server) = (&state.project.id, api.server_url());
+        let (mut meetings, note) = Meetings::read(directory, self.owners, server, project);
+        if let Some(note) = note {
+            self.common.output().print_note(&note);
+        }
+        let before = meetings.clone();
+        meetings.meet(&folder, state)?;
+        meetings.take_actions(&folder, state);
+        match meetings == before {
+            true => Ok(()),
+            false => meetings.write(directory),
+        }
     }
 
     fn write(&self, files: &PullPlan, api: &ApiClient, state: &RemoteProjectState) -> Result<()> {
@@ -136,13 +182,13 @@ impl PullCommand {
         let changed = files.files.iter().filter(|file| !file.is_new).count();
         if changed > 0 {
             out.print_note(&text);
-            let what = format!(
-                "Replace {changed} {} (~) in {} by what the project `{}` has",
+            let change = format!(
+                "Replace {changed} {} (~) in {} by what the server has",
                 if changed == 1 { "file" } else { "files" },
                 self.folder.display(),
-                state.project.name
             );
-            if let Err(failure) = confirm(out, self.yes, api, &what) {
+            let question = ChangeQuestion::about(api, &state.project, &change);
+            if let Err(failure) = question.confirm(out, self.yes) {
                 out.print_answer(&document(false), "")?;
                 return Err(failure);
             }
@@ -341,9 +387,48 @@ impl PullPlan {
         }
         for action in &backend.actions {
             let name = format!("{}.{SQL_EXTENSION}", action.name);
-            self.add(manifest.actions().join(name), &action.sql)?;
+            self.add(
+                manifest.actions().join(name),
+                &file_text(&action.sql, &action.defaults),
+            )?;
         }
         Ok(())
+    }
+
+    /// Notes the prices that differ from those of the manifest, which keeps what its author wrote.
+    fn note_prices(&mut self, manifest: &Manifest, state: &RemoteProjectState) {
+        for price in &manifest.prices {
+            let local = PriceTerms::of_folder(price);
+            let Some(remote) = state.price(&price.key) else {
+                continue;
+            };
+            let there = PriceTerms::of_server(remote);
+            if there.beside(Some(&local)) != local {
+                self.notes.push(format!(
+                    "The price `{}` differs from svc.toml: the server has {} {} for {}, {}. Change it in svc.toml.",
+                    price.key,
+                    there.amount,
+                    there.currency,
+                    there.product,
+                    there.label
+                ));
+            }
+        }
+    }
+}
+
+/// Entry of a price that no manifest has.
+fn price_entry(price: &RemotePrice) -> PriceEntry {
+    PriceEntry {
+        key: price.key.clone(),
+        product: price.product.clone(),
+        label: price.label.clone(),
+        amount: price.amount,
+        currency: price.currency.clone(),
+        recurring: price
+            .recurring
+            .then_some(Recurrence::Every(Interval::Month)),
+        description: price.description.clone(),
     }
 }
 
@@ -399,6 +484,7 @@ fn new_manifest(state: &RemoteProjectState) -> Manifest {
         home: text(&state.project.home),
         realtime: rooms.filter(|on| *on),
         agents: tools.filter(|on| *on),
+        prices: state.prices.iter().flatten().map(price_entry).collect(),
         ..Manifest::default()
     }
 }

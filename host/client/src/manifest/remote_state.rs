@@ -1,7 +1,7 @@
 //! State of a project on the server, to compare a folder with.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{LocalPage, Manifest, ProjectFolder};
 use crate::api::ApiClient;
@@ -15,6 +15,8 @@ use svc_sources::ContentType;
 /// A frontend on the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteFrontend {
+    #[serde(default)]
+    pub(super) id: String,
     pub(super) slug: String,
     pub(super) url: String,
     #[serde(rename = "type")]
@@ -22,11 +24,16 @@ pub(super) struct RemoteFrontend {
     pub(super) title: String,
     pub(super) state: String,
     pub(super) content_sha256: Option<String>,
+    /// Absent for a page that has no history yet.
+    pub(super) active_revision_id: Option<String>,
+    pub(super) updated_at: Option<String>,
 }
 
 /// A backend on the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteBackend {
+    #[serde(default)]
+    pub(super) id: String,
     pub(super) migrations: Vec<AppliedMigration>,
     pub(super) actions: Vec<RemoteAction>,
     pub(super) realtime: RemoteRooms,
@@ -56,14 +63,33 @@ pub(super) struct AppliedMigration {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteAction {
     pub(super) name: String,
+    #[serde(default)]
+    pub(super) version: u64,
     pub(super) sql: String,
     pub(super) checksum: String,
+    #[serde(default)]
+    pub(super) defaults: Map<String, Value>,
+    pub(super) created_at: Option<String>,
 }
 
 /// State of the rooms.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteRooms {
     pub(super) enabled: bool,
+}
+
+/// An active price on the server.
+#[derive(Clone, Debug)]
+pub(super) struct RemotePrice {
+    pub(super) id: String,
+    pub(super) key: String,
+    pub(super) product: String,
+    pub(super) description: Option<String>,
+    pub(super) label: String,
+    pub(super) amount: u64,
+    pub(super) currency: String,
+    pub(super) recurring: bool,
+    pub(super) created_at: Option<String>,
 }
 
 /// A project with its live frontends and its backend.
@@ -73,11 +99,63 @@ pub(super) struct RemoteProjectState {
     /// Live frontends, oldest first.
     pub(super) frontends: Vec<RemoteFrontend>,
     pub(super) backend: Option<RemoteBackend>,
+    /// Active prices with keys; `None` if nobody has asked for them.
+    pub(super) prices: Option<Vec<RemotePrice>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct RemoteFrontendList {
     frontends: Vec<RemoteFrontend>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RemoteCatalog {
+    products: Vec<RemoteProduct>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RemoteProduct {
+    name: String,
+    description: Option<String>,
+    prices: Vec<RemoteProductPrice>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RemoteProductPrice {
+    id: String,
+    key: Option<String>,
+    label: String,
+    amount: u64,
+    currency: String,
+    recurring: bool,
+    active: bool,
+    created_at: Option<String>,
+}
+
+impl RemoteCatalog {
+    /// Lists the active prices that have keys.
+    fn into_prices(self) -> Vec<RemotePrice> {
+        let mut found = Vec::new();
+        for product in self.products {
+            for price in product.prices.into_iter().filter(|price| price.active) {
+                let Some(key) = price.key else {
+                    continue;
+                };
+                found.push(RemotePrice {
+                    id: price.id,
+                    key,
+                    product: product.name.clone(),
+                    description: product.description.clone(),
+                    label: price.label,
+                    amount: price.amount,
+                    currency: price.currency,
+                    recurring: price.recurring,
+                    created_at: price.created_at,
+                });
+            }
+        }
+        found
+    }
 }
 
 impl RemoteProjectState {
@@ -86,10 +164,14 @@ impl RemoteProjectState {
     /// # Errors
     /// When several projects have its name.
     pub(super) async fn find(api: &ApiClient, manifest: &Manifest) -> Result<Option<Self>> {
-        match projects::find_of_manifest(api, manifest).await? {
-            Some(project) => Self::read(api, project).await.map(Some),
-            None => Ok(None),
+        let Some(project) = projects::find_of_manifest(api, manifest).await? else {
+            return Ok(None);
+        };
+        let mut state = Self::read(api, project).await?;
+        if !manifest.prices.is_empty() {
+            state.fetch_prices(api).await?;
         }
+        Ok(Some(state))
     }
 
     /// Reads the frontends and the backend of a project.
@@ -115,7 +197,30 @@ impl RemoteProjectState {
             project,
             frontends,
             backend,
+            prices: None,
         })
+    }
+
+    /// Reads the prices of the project.
+    ///
+    /// # Errors
+    /// Failures of the server.
+    pub(super) async fn fetch_prices(&mut self, api: &ApiClient) -> Result<()> {
+        let asked = api.call(&endpoints::CATALOG, &[&self.project.id]);
+        let catalog: RemoteCatalog = asked.send_and_parse().await?;
+        self.prices = Some(catalog.into_prices());
+        Ok(())
+    }
+
+    /// Finds an action by its name.
+    pub(super) fn action(&self, name: &str) -> Option<&RemoteAction> {
+        let mut actions = self.backend.iter().flat_map(|backend| &backend.actions);
+        actions.find(|action| action.name == name)
+    }
+
+    /// Finds an active price by its key.
+    pub(super) fn price(&self, key: &str) -> Option<&RemotePrice> {
+        self.prices.iter().flatten().find(|price| price.key == key)
     }
 
     /// Finds the frontend of a page: by its slug, else by its slug with a suffix that the server added.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::output::{escape_excerpt, escape_line};
+use super::release::ReleasePart;
+use crate::output::{escape_excerpt, escape_line, server_note};
 
 /// Most characters of a name and of a file in a line for people.
 const MAX_SHOWN_CHARACTERS: usize = 200;
@@ -14,26 +15,27 @@ const MAX_SHOWN_CHARACTERS: usize = 200;
 pub(super) enum PlanStep {
     /// Makes the project.
     CreateProject,
-    /// Makes the backend from the first migration.
-    CreateBackend,
-    /// Applies the migration of this index.
-    Migrate(usize),
-    /// Defines the actions of these indexes.
-    DefineActions(Vec<usize>),
+    /// Releases these parts, with the slug of the home page where it changes.
+    Release {
+        parts: Vec<ReleasePart>,
+        home: Option<String>,
+    },
     /// Opens or closes the rooms.
     SwitchRooms(bool),
     /// Offers the actions to agents as tools, or stops that.
     SwitchTools(bool),
-    /// Makes the page of this index.
-    CreatePage(usize),
-    /// Changes the page of this index. It has this slug and this live source on the server.
-    ChangePage {
-        page: usize,
-        slug: String,
-        live: Option<String>,
+    /// Puts the price of this index on sale, in the place of the one with this id.
+    AddPrice {
+        price: usize,
+        replaces: Option<String>,
     },
+    /// Takes the price with this id off the catalog.
+    WithdrawPrice(String),
     /// Changes the project's description or home.
-    UpdateProject,
+    UpdateProject {
+        description: Option<String>,
+        home: Option<String>,
+    },
 }
 
 impl PlanStep {
@@ -41,14 +43,38 @@ impl PlanStep {
     pub(super) fn fault_point(&self) -> &'static str {
         match self {
             Self::CreateProject => "apply.project",
-            Self::CreateBackend => "apply.backend",
-            Self::Migrate(_) => "apply.migration",
-            Self::DefineActions(_) => "apply.actions",
+            Self::Release { .. } => "apply.released",
             Self::SwitchRooms(_) => "apply.rooms",
             Self::SwitchTools(_) => "apply.tools",
-            Self::CreatePage(_) => "apply.page",
-            Self::ChangePage { .. } => "apply.change",
-            Self::UpdateProject => "apply.about",
+            Self::AddPrice { .. } | Self::WithdrawPrice(_) => "apply.price",
+            Self::UpdateProject { .. } => "apply.about",
+        }
+    }
+}
+
+/// Kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Create,
+    Update,
+    Remove,
+    /// Nothing is changed; the line says why.
+    Keep,
+}
+
+impl Change {
+    /// Change of a part that is new, or is there.
+    pub(super) fn of(is_new: bool) -> Self {
+        if is_new { Self::Create } else { Self::Update }
+    }
+
+    /// Name for programs, and sign for people.
+    fn names(self) -> (&'static str, char) {
+        match self {
+            Self::Create => ("create", '+'),
+            Self::Update => ("update", '~'),
+            Self::Remove => ("remove", '-'),
+            Self::Keep => ("keep", '='),
         }
     }
 }
@@ -56,29 +82,29 @@ impl PlanStep {
 /// Description of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanStepDescription {
-    is_new: bool,
+    change: Change,
     kind: &'static str,
     name: String,
-    detail: String,
+    details: Vec<String>,
     /// Path of the file that is sent.
     file: Option<PathBuf>,
 }
 
 impl PlanStepDescription {
-    pub(super) fn new(is_new: bool, kind: &'static str, name: &str) -> Self {
+    pub(super) fn new(change: Change, kind: &'static str, name: &str) -> Self {
         Self {
-            is_new,
+            change,
             kind,
             name: name.to_owned(),
-            detail: String::new(),
+            details: Vec::new(),
             file: None,
         }
     }
 
-    /// Adds how much changes.
+    /// Adds how much changes, or why nothing does.
     #[must_use]
-    pub(super) fn with_detail(mut self, detail: String) -> Self {
-        self.detail = detail;
+    pub(super) fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.details.push(detail.into());
         self
     }
 
@@ -89,13 +115,46 @@ impl PlanStepDescription {
         self
     }
 
+    /// Adds a detail to the line of a part, before the others.
+    pub(super) fn add_first(&mut self, detail: String) {
+        self.details.insert(0, detail);
+    }
+
+    /// Whether the line is about this part.
+    pub(super) fn is_about(&self, kind: &str, name: &str) -> bool {
+        self.kind == kind && self.name == name
+    }
+
+    /// Whether the line is about this file.
+    pub(super) fn is_for(&self, file: &Path) -> bool {
+        self.file.as_deref() == Some(file)
+    }
+
+    /// Renames the part, with the reason.
+    pub(super) fn rename(&mut self, name: &str, detail: String) {
+        self.name = name.to_owned();
+        if self.details.last() != Some(&detail) {
+            self.details.push(detail);
+        }
+    }
+
+    /// Whether something changes.
+    pub(super) fn is_change(&self) -> bool {
+        self.change != Change::Keep
+    }
+
+    /// Whether something ends that cannot be put back.
+    pub(super) fn is_end(&self) -> bool {
+        self.change == Change::Remove
+    }
+
     /// Formats the change for people, as one line of bounded length.
     pub(super) fn to_text(&self) -> String {
-        let sign = if self.is_new { '+' } else { '~' };
+        let (_, sign) = self.change.names();
         let name = escape_excerpt(&self.name, MAX_SHOWN_CHARACTERS);
-        let detail = match self.detail.as_str() {
-            "" => String::new(),
-            detail => format!(" ({detail})"),
+        let detail = match self.details[..] {
+            [] => String::new(),
+            _ => format!(" ({})", server_note(&self.details.join(", "))),
         };
         let file = self.file.as_ref().map_or_else(String::new, |file| {
             format!(": {}", shorten_path(&file.display().to_string()))
@@ -105,8 +164,11 @@ impl PlanStepDescription {
 
     /// Formats the change for programs.
     pub(super) fn to_json(&self) -> Value {
-        let change = if self.is_new { "create" } else { "update" };
+        let (change, _) = self.change.names();
         let mut document = json!({ "change": change, "kind": self.kind, "name": self.name });
+        if !self.is_change() {
+            document["detail"] = self.details.join(", ").into();
+        }
         if let Some(file) = &self.file {
             document["file"] = file.display().to_string().into();
         }
@@ -134,7 +196,8 @@ mod tests {
     #[test]
     fn a_line_is_bounded_and_steers_no_terminal() {
         let long = format!("a/\u{1b}[2J{}.md", "b".repeat(1000));
-        let line = PlanStepDescription::new(true, "page", "a\nb").with_file(Path::new(&long));
+        let line =
+            PlanStepDescription::new(Change::Create, "page", "a\nb").with_file(Path::new(&long));
         let text = line.to_text();
         assert!(
             text.starts_with("+ page      a\\nb: a/\\u{1b}[2Jbbb"),

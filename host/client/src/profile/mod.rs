@@ -30,6 +30,17 @@ pub struct ServerSelectionArgs {
     server: Option<String>,
 }
 
+/// Server that a folder is for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FolderTarget {
+    /// Address of the server, if the folder names one.
+    pub(super) server: Option<Url>,
+    /// The profile that the folder uses.
+    pub(super) profile: Option<String>,
+    /// Name of the environment that was chosen.
+    pub(super) environment: Option<String>,
+}
+
 /// Settings from environment variables.
 #[derive(Clone, Debug, Default)]
 struct EnvironmentSettings {
@@ -38,6 +49,8 @@ struct EnvironmentSettings {
     credential: Option<String>,
     /// Whether credentials may be sent without encryption.
     insecure: bool,
+    /// Environment of the folder.
+    environment: Option<String>,
 }
 
 /// A server, with the credential to send.
@@ -47,6 +60,8 @@ pub(super) struct ServerWithCredential {
     pub(super) credential: Option<String>,
     /// Whether the user has said that credentials may be sent to this server without encryption.
     pub(super) insecure: bool,
+    /// Environment of the folder, where one was chosen.
+    pub(super) environment: Option<String>,
 }
 
 impl std::fmt::Debug for ServerWithCredential {
@@ -97,6 +112,50 @@ impl ServerSelectionArgs {
             true => self.resolve(environment, Profiles::read_if_permitted),
             false => self.resolve(environment, Profiles::read),
         }
+    }
+
+    /// Resolves the server and its credential for a folder. The user's own words, on the command line or in the environment, and the
+    /// login decide about the server; a folder chooses among the logins, and is used for no server but its own.
+    ///
+    /// # Errors
+    /// As of `target`, and when the login is for another server than the folder.
+    pub(super) fn target_for(&self, folder: &FolderTarget) -> Result<ServerWithCredential> {
+        let environment = read_environment();
+        let read = match self.server_name(&environment).is_some() {
+            true => Profiles::read_if_permitted,
+            false => Profiles::read,
+        };
+        self.resolve_for(folder, environment, read)
+    }
+
+    fn resolve_for(
+        &self,
+        folder: &FolderTarget,
+        environment: EnvironmentSettings,
+        read_profiles: impl FnOnce() -> Result<Profiles>,
+    ) -> Result<ServerWithCredential> {
+        let is_chosen = self.is_named()
+            || environment.server.is_some()
+            || environment.profile.is_some()
+            || environment.credential.is_some();
+        let mut found = match (is_chosen, &folder.profile, &folder.server) {
+            (true, _, _) | (false, None, None) => self.resolve(environment, read_profiles)?,
+            (false, Some(name), _) => {
+                let named = Self {
+                    profile: Some(name.clone()),
+                    server: None,
+                };
+                named.resolve(environment, read_profiles)?
+            }
+            (false, None, Some(server)) => {
+                login_for(server, read_profiles()?, environment.insecure)
+            }
+        };
+        if let Some(server) = folder.server.as_ref().filter(|one| **one != found.server) {
+            return Err(another_server_failure(folder, server, &found.server));
+        }
+        found.environment.clone_from(&folder.environment);
+        Ok(found)
     }
 
     /// Resolves the server for requests that send no credential.
@@ -151,6 +210,7 @@ impl ServerSelectionArgs {
                 server: parse_server_url(DEFAULT_SERVER)?,
                 credential: None,
                 insecure: environment.insecure,
+                environment: None,
             });
         };
         let profile = known.profiles.get(&name).ok_or_else(|| {
@@ -164,6 +224,7 @@ impl ServerSelectionArgs {
             server: profile.server.clone(),
             credential: Some(profile.credential.clone()),
             insecure: true,
+            environment: None,
         })
     }
 }
@@ -183,6 +244,7 @@ fn resolve_server(
             server,
             credential: Some(credential),
             insecure: environment.insecure,
+            environment: None,
         });
     }
     let Profiles { current, profiles } = read_profiles()?;
@@ -196,7 +258,54 @@ fn resolve_server(
         insecure: environment.insecure || kept.is_some(),
         credential: kept.map(|one| one.credential),
         server,
+        environment: None,
     })
+}
+
+/// Returns the login for a server: the one in use if it is for this server, else another one for it. If there is none, the one in use
+/// is returned, and no login at all is one for this server.
+fn login_for(server: &Url, known: Profiles, insecure: bool) -> ServerWithCredential {
+    let current = known.current.and_then(|name| known.profiles.get(&name));
+    let of_server = |one: &&Profile| one.server == *server;
+    let mut others = known.profiles.values();
+    let found = current.filter(of_server).or_else(|| others.find(of_server));
+    match found.or(current) {
+        Some(login) => ServerWithCredential {
+            server: login.server.clone(),
+            credential: Some(login.credential.clone()),
+            insecure: true,
+            environment: None,
+        },
+        None => ServerWithCredential {
+            server: server.clone(),
+            credential: None,
+            insecure,
+            environment: None,
+        },
+    }
+}
+
+/// Failure of a folder that is for another server than the login.
+fn another_server_failure(folder: &FolderTarget, wanted: &Url, found: &Url) -> CliFailure {
+    let [wanted, found] = [wanted, found].map(|url| url.as_str().trim_end_matches('/'));
+    let place = match &folder.environment {
+        Some(name) => format!("The environment `{name}` of the folder"),
+        None => "The folder".to_owned(),
+    };
+    CliFailure::new(
+        FailureExitCode::Failed,
+        "Another server",
+        format!(
+            "{place} is for {wanted}, and the login is for {found}. Log in with `svc login {wanted}`, or choose an environment of svc.toml that is for {found} with `--env`. Nothing was sent."
+        ),
+    )
+}
+
+/// Returns the name of the environment that the command line or the variable SVC_ENV chooses for a folder.
+pub(super) fn chosen_environment(named: Option<&str>) -> Option<String> {
+    named
+        .map(str::to_owned)
+        .or_else(|| read_environment().environment)
 }
 
 /// Failure of a credential in the environment for which no server is named.
@@ -221,6 +330,7 @@ fn read_environment() -> EnvironmentSettings {
         server: named("SVC_SERVER"),
         credential: named("SVC_CREDENTIAL"),
         insecure: named("SVC_INSECURE").is_some_and(|value| value == "1"),
+        environment: named("SVC_ENV"),
     }
 }
 

@@ -34,6 +34,7 @@ fn a_credential_goes_to_its_own_server_alone() {
             profile: profile.map(str::to_owned),
             credential: credential.map(str::to_owned),
             insecure: false,
+            environment: None,
         }
     };
     let none = environment(None, None, None);
@@ -133,6 +134,119 @@ fn a_credential_goes_to_its_own_server_alone() {
     }
 }
 
+/// A folder chooses among the logins, and never sends a credential to a server that the user has not logged in to.
+#[test]
+fn a_folder_is_for_its_own_server_alone() {
+    let target = |server: &str, profile: Option<&str>| FolderTarget {
+        server: (!server.is_empty()).then(|| parse_server_url(server).unwrap()),
+        profile: profile.map(str::to_owned),
+        environment: Some("prod".to_owned()),
+    };
+    let credential = EnvironmentSettings {
+        server: Some("https://third.example".to_owned()),
+        credential: Some("E".to_owned()),
+        ..EnvironmentSettings::default()
+    };
+    let none = EnvironmentSettings::default;
+    let (home, work) = ("https://home.example", "https://work.example");
+    for (remote, environment, folder, expected) in [
+        (remote(None, None), none(), target("", None), Ok(Some("H"))),
+        (
+            remote(None, None),
+            none(),
+            target(home, None),
+            Ok(Some("H")),
+        ),
+        (
+            remote(None, None),
+            none(),
+            target(work, None),
+            Ok(Some("W")),
+        ),
+        (
+            remote(None, None),
+            none(),
+            target(work, Some("work")),
+            Ok(Some("W")),
+        ),
+        (
+            remote(None, None),
+            none(),
+            target("", Some("work")),
+            Ok(Some("W")),
+        ),
+        (
+            remote(None, None),
+            none(),
+            target(work, Some("home")),
+            Err([work, home]),
+        ),
+        (
+            remote(None, None),
+            none(),
+            target("https://evil.example", None),
+            Err(["https://evil.example", home]),
+        ),
+        (
+            remote(Some("home"), None),
+            none(),
+            target(work, Some("work")),
+            Err([work, home]),
+        ),
+        (
+            remote(None, Some(work)),
+            none(),
+            target(home, None),
+            Err([home, work]),
+        ),
+        (
+            remote(None, None),
+            credential.clone(),
+            target(home, None),
+            Err([home, "https://third.example"]),
+        ),
+        (
+            remote(None, None),
+            credential,
+            target("https://third.example", None),
+            Ok(Some("E")),
+        ),
+    ] {
+        let case = format!("{remote:?} {folder:?}");
+        let found = remote.resolve_for(&folder, environment, || Ok(known()));
+        match (found, expected) {
+            (Ok(found), Ok(credential)) => {
+                assert_eq!(found.credential.as_deref(), credential, "{case}");
+                assert_eq!(found.environment.as_deref(), Some("prod"));
+            }
+            (Err(failure), Err(named)) => {
+                let refused = failure.to_text();
+                assert!(
+                    named.iter().all(|server| refused.contains(server)),
+                    "{refused}"
+                );
+                assert!(refused.contains("`prod`"), "{refused}");
+            }
+            (found, expected) => panic!("{case}: {found:?}, {expected:?}"),
+        }
+    }
+    // Without any login, nothing but the address is the folder's.
+    let server = target("https://new.example", None);
+    let found = remote(None, None).resolve_for(&server, none(), || Ok(Profiles::default()));
+    let found = found.unwrap();
+    assert_eq!(
+        (found.server.as_str(), found.credential),
+        ("https://new.example/", None)
+    );
+    // A credential that names no server goes to none that a folder names.
+    let alone = EnvironmentSettings {
+        credential: Some("E".to_owned()),
+        ..none()
+    };
+    let refused = remote(None, None).resolve_for(&server, alone, || Ok(known()));
+    assert!(refused.unwrap_err().to_text().contains("set SVC_SERVER"));
+}
+
 #[test]
 fn the_current_profile_of_a_server_is_preferred() {
     for current in ["home", "other"] {
@@ -186,6 +300,7 @@ fn who_allows_credentials_without_encryption() {
             credential: credential.map(str::to_owned),
             insecure,
             profile: None,
+            environment: None,
         };
         let profiles = Profiles {
             current: None,

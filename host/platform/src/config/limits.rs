@@ -87,13 +87,15 @@ limits! {
     owner_burst = 100, 1;
     /// A request's body, in bytes.
     body_bytes = 1_048_576, 1;
+    /// The body of a project's release, in bytes.
+    site_body_bytes = 4_194_304, 1;
     /// The body of an op or query, in bytes.
     op_body_bytes = 65_536, 1;
     /// A backend's database, in bytes.
     database_bytes = 5_242_880, 65_536;
     /// The history of a backend's database, in bytes; 0 keeps none.
     history_bytes = 67_108_864, 0;
-    /// The migrations and the versions of actions of a backend together, in bytes.
+    /// The migrations, the versions of actions and the names of ended ones of a backend together, in bytes.
     definition_bytes = 8_388_608, 1_024;
     /// Rows of a result.
     query_rows = 500, 1;

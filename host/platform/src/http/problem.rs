@@ -71,10 +71,12 @@ codes! {
     BackendExists "backend_exists" 409 "Backend exists" "A project has one backend at most. Change that one, or delete it first.";
     MigrationNotRecorded "migration_not_recorded" 409 "Migration not recorded" "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.";
     IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
-    SlugConflict "slug_conflict" 409 "Slug conflict" "A workspace has this slug already. Choose another one, or leave it out: one is made of the name then.";
+    SlugConflict "slug_conflict" 409 "Slug conflict" "A workspace, or another page where a release makes one, has this slug already. Choose another one; of a workspace you can leave it out: one is made of the name then.";
+    ReleaseConflict "release_conflict" 409 "Release conflict" "Something of the release has been changed since you looked: `conflicts` lists each page and action with what you expected and what was found. Nothing was changed. Read what is live, make your change on top of it, and send that.";
     LastOwner "last_owner" 409 "Last owner" "A workspace always has an owner. Make somebody else one first; then this one can go or get another role.";
     NoSubscription "no_subscription" 409 "No subscription" "The workspace has never had a subscription, so there is nothing to manage. Buy the plan first.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";
+    ActionConflict "action_conflict" 409 "Action conflict" "An action has another version than expected: somebody else has changed it meanwhile, and nothing of this request was kept. `name`, `expected` and `found` say which. Read the action, make your change on top of it, and send that.";
     PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PriceKeyTaken "price_key_taken" 409 "Price key taken" "Another price that is on sale in the project has this key. Take that price off the catalog first, or choose another key.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";

@@ -52,6 +52,14 @@ rollback_revision 200 {"project_id":"$project","slug":"room","revision_id":"$bas
 promote_revision 200 {"project_id":"$project","slug":"room","revision_id":"$other","expected_active_revision_id":"$baseline"}
 list_releases 200 {"project_id":"$project","slug":"room"}
 
+release_project 200 {"project_id":"$project","pages":[{"slug":"annexe","type":"markdown","content":"# Annexe","expected_active_revision_id":null}],"message":"more room"} annexe=/pages/0/revision_id
+release_project 200 {"project_id":"$project","pages":[{"slug":"annexe","content":"# Annexe, again","expected_active_revision_id":"$annexe"}],"dry_run":true}
+release_project 409 {"project_id":"$project","pages":[{"slug":"annexe","content":"# Annexe","expected_active_revision_id":null}]}
+release_project 404 {"project_id":"$project","actions":[{"name":"one","sql":"SELECT 1 AS one"}]}
+release_project 400 {"project_id":"$project"}
+release_project 400 {"project_id":"$project","pages":[{"slug":"den","type":"json","content":"{","expected_active_revision_id":null}]}
+release_project 200 {"project_id":"$project","remove_pages":[{"slug":"annexe","expected_active_revision_id":"$annexe"}]}
+
 create_backend 201 {"project_id":"$project","ddl":"CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"}
 update_backend 200 {"project_id":"$project","ddl":"ALTER TABLE notes ADD COLUMN at TEXT","note":"when"}
 update_backend 200 {"project_id":"$project","realtime":true}
@@ -67,6 +75,24 @@ define_actions 200 {"project_id":"$project","actions":[{"name":"two","sql":"SELE
 define_actions 400 {"project_id":"$project","actions":[{"name":"Bad","sql":"SELECT 1"},{"name":"worse","sql":"DROP TABLE notes"}]}
 define_actions 400 {"project_id":"$project","actions":"add"}
 define_actions 400 {"project_id":"$project","actions":null}
+define_actions 200 {"project_id":"$project","actions":[{"name":"pick","sql":"SELECT :n AS n, :b AS b","defaults":{"n":1.50,"b":{"base64":"AAE="}},"expected_version":0},{"name":"add","sql":"INSERT INTO notes (text) VALUES (:text)"}]}
+define_actions 409 {"project_id":"$project","actions":[{"name":"pick","sql":"SELECT :n AS n","expected_version":2}]}
+define_actions 200 {"project_id":"$project","actions":[{"name":"pick","sql":"SELECT :n AS n"}],"replace":true,"dry_run":true}
+define_actions 400 {"project_id":"$project","actions":[{"name":"pick","sql":"SELECT :n AS n","defaults":{"m":1}}]}
+define_actions 200 {"project_id":"$project","actions":[{"name":"pick","sql":"SELECT :n AS n"},{"name":"add","sql":"INSERT INTO notes (text) VALUES (:text)"},{"name":"one","sql":"SELECT 1 AS one"}],"replace":true}
+list_action_versions 200 {"project_id":"$project","name":"pick"}
+list_action_versions 200 {"project_id":"$project","name":"pick","limit":1} older=/next_cursor
+list_action_versions 200 {"project_id":"$project","name":"pick","limit":200,"cursor":"$older"}
+list_action_versions 400 {"project_id":"$project","name":"pick","limit":201}
+list_action_versions 404 {"project_id":"$project","name":"unknown"}
+rollback_action 200 {"project_id":"$project","name":"pick","version":1,"expected_version":2}
+rollback_action 404 {"project_id":"$project","name":"pick","version":9}
+rollback_action 409 {"project_id":"$project","name":"pick","version":1,"expected_version":2}
+rollback_action 400 {"project_id":"$project","name":"pick"}
+call_actions 200 {"project_id":"$project","ops":[{"action":"pick"},{"action":"pick","params":{"n":7}}]}
+delete_action 204 {"project_id":"$project","name":"pick","expected_version":3}
+delete_action 204 {"project_id":"$project","name":"pick","expected_version":3}
+delete_action 409 {"project_id":"$project","name":"one","expected_version":3}
 query_backend 200 {"project_id":"$project","sql":"SELECT count(*) AS n FROM notes WHERE text LIKE :like","params":{"like":"a%"},"read_only":true}
 query_backend 200 {"project_id":"$project","sql":"INSERT INTO notes (text) VALUES ('b')"}
 query_backend 403 {"project_id":"$project","sql":"DELETE FROM notes","read_only":true}

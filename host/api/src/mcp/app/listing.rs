@@ -25,7 +25,9 @@ pub(super) fn to_tool(action: &CallableAction) -> Option<Tool> {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
     schema.insert("properties".to_owned(), properties.into());
-    schema.insert("required".to_owned(), json!(binds));
+    let has_default = |bind: &str| action.defaults.iter().any(|(name, _)| name == bind);
+    let required: Vec<_> = binds.iter().filter(|bind| !has_default(bind)).collect();
+    schema.insert("required".to_owned(), json!(required));
     schema.insert("additionalProperties".to_owned(), false.into());
     let writes = is_writing_statement(&row.verdict);
     let mut tool = Tool::new(row.name.clone(), "", schema).with_annotations(

@@ -27,6 +27,9 @@ actions!(Action {
     Create "create",
     Get "get",
     Update "update",
+    ActionVersions "action_versions",
+    RollbackAction "rollback_action",
+    DeleteAction "delete_action",
     Query "query",
     Batch "batch",
     Delete "delete",
@@ -39,10 +42,11 @@ actions!(Action {
 
 const TOOL_DESCRIPTION: &str = "A project's backend: one SQLite database of up to {{database_bytes}}, and the named actions by which pages reach it. \
 create: with its tables. \
-update, one of: actions, which pages may call: a name that is there is replaced at once, others stay, none can be deleted \
+update, one of: actions, which pages may call: a name that is there is replaced at once, others stay, or end with `replace` \
 (in a page await svc.db.op(\"add_note\", {text: \"hi\"}) answers {rows, columns, rows_affected, truncated}); \
 ddl, one additive migration, which changes nothing when sent again; realtime, whether pages have rooms for messages (svc.ws.room(id)); \
 agents, whether visitors' agents may call actions that need no sign-in as tools, at <page url>/mcp. \
+action_versions: an action's texts. rollback_action: puts one back. delete_action: ends it. \
 query: one statement. \
 batch: calls actions as a visitor, with `as` as a signed-in one, in one transaction; what they write stays written. \
 get: schema, migrations, actions, row counts. \
@@ -61,6 +65,10 @@ pub(super) fn description() -> Description {
         "ddl": string_argument("create (required): CREATE TABLE, INDEX, VIEW and seed INSERTs, at least one TABLE. update: one migration of those or ALTER TABLE … ADD COLUMN. No names that begin with svc_."),
         "note": string_argument("update with ddl."),
         "dry_run": { "type": "boolean", "description": "update with ddl or actions: only tries." },
+        "name": string_argument("action_versions, rollback_action, delete_action (required)."),
+        "version": { "type": "integer", "minimum": 1, "description": "rollback_action (required)." },
+        "expected_version": { "type": "integer", "minimum": 0, "description": "rollback_action, delete_action: refused if it is another now." },
+        "cursor": string_argument("action_versions."),
         "sql": string_argument("query (required)."),
         "params": { "type": "object", "description": "query: its binds." },
         "read_only": { "type": "boolean", "description": "query: may not write." },
@@ -82,7 +90,7 @@ pub(super) fn description() -> Description {
         "table": string_argument("get: only this."),
         "at": string_argument("restore (required): last commit until this time, such as 2026-11-20T12:00:00.000Z."),
         "before": string_argument("history."),
-        "limit": { "type": "integer", "maximum": 1000, "description": "history: 100 if absent." },
+        "limit": { "type": "integer", "maximum": 1000, "description": "history: 100 if absent; action_versions: 50, at most 200." },
         "realtime": { "type": "boolean", "description": "create; update, alone." },
         "agents": { "type": "boolean", "description": "update, alone; notes become the tools' descriptions." },
         "room": string_argument("send (required)."),
@@ -96,9 +104,12 @@ pub(super) fn description() -> Description {
                     "name": { "type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$" },
                     "sql": string_argument("One SELECT, INSERT, UPDATE or DELETE with :name binds, such as INSERT INTO notes (text) VALUES (:text) RETURNING id"),
                     "note": { "type": "string" },
+                    "defaults": { "type": "object", "description": "Values of binds that calls may leave out." },
+                    "expected_version": { "type": "integer", "minimum": 0, "description": "0: none yet." },
                 },
             },
         },
+        "replace": { "type": "boolean", "description": "update with actions: those left out end." },
     });
     let required = ["action", "project_id"];
     describe(
@@ -125,6 +136,21 @@ pub(super) async fn call(
         }
         Action::Get => get(&session, arguments).await,
         Action::Update => update(&session, arguments).await,
+        Action::ActionVersions => {
+            let at = session.backend(given).await?;
+            let input = (arguments.required_text("name")?, arguments.parse_rest()?);
+            to_json(operations::action_versions(services.definitions, at, input).await?)
+        }
+        Action::RollbackAction => {
+            let at = session.backend(given).await?;
+            let input = (arguments.required_text("name")?, arguments.parse_rest()?);
+            to_json(operations::rollback_action(services.definitions, at, input).await?)
+        }
+        Action::DeleteAction => {
+            let at = session.backend(given).await?;
+            let input = (arguments.required_text("name")?, arguments.parse_rest()?);
+            deletion_result(operations::delete_action(services.definitions, at, input).await)
+        }
         Action::Query => {
             let at = session.backend(given).await?;
             parse_result(&operations::query(services.actions, at, arguments.parse_rest()?).await?)

@@ -55,7 +55,7 @@ impl ActionCalls {
         by: Option<&ActionCallerIdentity>,
     ) -> Result<ResultJson, BackendError> {
         let action = self.resolve_call(id, action, &given, by).await?;
-        bind(&action.row.verdict, by, &mut given, |value| value);
+        bind(&action, by, &mut given, |value| value);
         let row = &action.row;
         let run = || {
             let (sql, timing) = (&row.sql, &action.timing);
@@ -85,12 +85,7 @@ impl ActionCalls {
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
             let action = self.resolve_call(id, &action, &params.0, by).await;
             let action = action.map_err(|error| BackendError::in_batch_call(number, error))?;
-            bind(
-                &action.row.verdict,
-                by,
-                &mut params.0,
-                BatchStepParam::Value,
-            );
+            bind(&action, by, &mut params.0, BatchStepParam::Value);
             steps.push(BatchStep {
                 sql: Arc::clone(&action.statement),
                 writes: is_writing_statement(&action.row.verdict),
@@ -131,7 +126,7 @@ impl ActionCalls {
         if by.is_none() && requires_identity(&action.row.verdict) {
             return Err(BackendError::IdentityRequired);
         }
-        check_names(&action.row.verdict, given)?;
+        check_names(&action.row.verdict, given, &action.defaults)?;
         Ok(action)
     }
 
@@ -154,7 +149,7 @@ impl ActionCalls {
             return Err(BackendError::OnlyReads(why));
         }
         check_reserved(&given)?;
-        check_names(&query.verdict, &given)?;
+        check_names(&query.verdict, &given, &[])?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
         self.with_audit_entry(
@@ -186,15 +181,20 @@ impl ActionCalls {
     }
 }
 
-/// Sets the reserved binds of a statement to the caller's identity.
+/// Sets the binds that a call leaves out to their defaults, and the reserved ones to the caller's identity.
 fn bind<V>(
-    verdict: &AllowedStatement,
+    action: &CallableAction,
     by: Option<&ActionCallerIdentity>,
     given: &mut Vec<(String, V)>,
     value: impl Fn(Value) -> V,
 ) {
+    for (name, default) in &action.defaults {
+        if !given.iter().any(|(given, _)| given == name) {
+            given.push((name.clone(), value(default.clone())));
+        }
+    }
     let Some(by) = by else { return };
-    let bound = verdict.binds.iter().map(String::as_str);
+    let bound = action.row.verdict.binds.iter().map(String::as_str);
     for name in bound {
         let known = match name {
             USER_ID_BIND => Value::Text(by.user_id.clone()),
@@ -207,19 +207,28 @@ fn bind<V>(
 
 /// Refuses params that only the platform may set.
 fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
-    let reserved = given.iter().map(|(name, _)| name).find(|name| {
-        name.get(..4)
-            .is_some_and(|start| start.eq_ignore_ascii_case("svc_"))
-    });
-    match reserved {
+    let mut names = given.iter().map(|(name, _)| name);
+    match names.find(|name| is_reserved(name)) {
         Some(name) => Err(BackendError::ReservedParam(name.clone())),
         None => Ok(()),
     }
 }
 
-/// Checks that the params are exactly those of the statement.
-fn check_names<V>(verdict: &AllowedStatement, given: &[(String, V)]) -> Result<(), BackendError> {
-    let named = |name: &str| given.iter().any(|(given, _)| given == name);
+/// Whether only the platform may set a param.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name.get(..4)
+        .is_some_and(|start| start.eq_ignore_ascii_case("svc_"))
+}
+
+/// Checks that the params are exactly those of the statement, except for some that have a default.
+fn check_names<V>(
+    verdict: &AllowedStatement,
+    given: &[(String, V)],
+    defaults: &[(String, Value)],
+) -> Result<(), BackendError> {
+    let named = |name: &str| {
+        given.iter().any(|(given, _)| given == name) || defaults.iter().any(|(has, _)| has == name)
+    };
     let missing: Vec<String> = param_names(verdict)
         .filter(|p| !named(p))
         .cloned()

@@ -150,6 +150,16 @@ pub fn read_params(json: Option<&str>) -> Result<Params, ParamsError> {
     }
 }
 
+/// Reads a JSON object of params without looking at their values.
+///
+/// # Errors
+/// When it is no object, or a name comes twice.
+pub(in crate::backends) fn read_raw_params(
+    json: &str,
+) -> Result<Vec<(String, Box<RawValue>)>, serde_json::Error> {
+    serde_json::from_str::<NamedParams<Box<RawValue>>>(json).map(|params| params.0)
+}
+
 impl UncheckedCallBody {
     /// Checks the body.
     ///
@@ -298,7 +308,7 @@ impl From<CallParams> for Params {
 
 /// Params by name, in order.
 #[derive(Debug)]
-pub(super) struct NamedParams<V>(pub(super) Vec<(String, V)>);
+pub(in crate::backends) struct NamedParams<V>(pub(in crate::backends) Vec<(String, V)>);
 
 impl<V> Default for NamedParams<V> {
     fn default() -> Self {
@@ -307,7 +317,7 @@ impl<V> Default for NamedParams<V> {
 }
 
 /// Value that a param can be parsed as.
-pub(super) trait ParseParam: Sized {
+pub(in crate::backends) trait ParseParam: Sized {
     /// Parses the value, or returns the error text.
     fn parse(json: &RawValue) -> Result<Self, &'static str>;
 }
@@ -315,6 +325,12 @@ pub(super) trait ParseParam: Sized {
 impl ParseParam for values::Value {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
         values::parse(json)
+    }
+}
+
+impl ParseParam for Box<RawValue> {
+    fn parse(json: &RawValue) -> Result<Self, &'static str> {
+        Ok(json.to_owned())
     }
 }
 

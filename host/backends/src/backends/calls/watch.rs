@@ -77,7 +77,7 @@ impl ActionCalls {
         if requires_identity(&action.row.verdict) && !is_signed_in {
             return Err(BackendError::IdentityRequired);
         }
-        check_names(&action.row.verdict, given)?;
+        check_names(&action.row.verdict, given, &action.defaults)?;
         Ok(WatchableAction { action })
     }
 
@@ -94,7 +94,7 @@ impl ActionCalls {
     ) -> Result<WatchedActionAnswer, BackendError> {
         let action = &watchable.action;
         let mut params = given.clone();
-        bind(&action.row.verdict, by, &mut params, |value| value);
+        bind(action, by, &mut params, |value| value);
         let call = StatementCall {
             sql: Arc::clone(&action.statement),
             writes: false,

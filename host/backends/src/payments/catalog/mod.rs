@@ -40,7 +40,7 @@ impl Payments {
         Ok(read.await?)
     }
 
-    /// Adds a price to a project's catalog; durable when it returns.
+    /// Adds a price to a project's catalog, in the place of another if it names one; durable when it returns.
     ///
     /// # Errors
     /// [`PaymentError`].
@@ -60,6 +60,11 @@ impl Payments {
             .write(move |tx| {
                 if !projects::is_live(tx, &project, now)? {
                     return Err(PaymentError::NoProject);
+                }
+                if let Some(replaced) = &new.replaces {
+                    store::take_off(tx, &project, replaced)?;
+                    let act = AuditAction::PriceDeactivate;
+                    projects::record_audit(tx, &project, act, replaced, now)?;
                 }
                 let made = store::insert_price(tx, &project, &new, &ids, now)?;
                 projects::record_audit(tx, &project, AuditAction::PriceCreate, &ids.price, now)?;

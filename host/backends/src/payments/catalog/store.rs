@@ -152,6 +152,18 @@ fn upsert_product(
     )
 }
 
+/// Deactivates the price whose place another takes.
+///
+/// # Errors
+/// `NoPrice` if the project has no such price, `PriceInactive` if it is off the catalog already.
+pub(super) fn take_off(tx: &Tx<'_>, project: &ProjectId, id: &str) -> Result<(), PaymentError> {
+    if deactivate(tx, project, id)? {
+        return Ok(());
+    }
+    let found = find_price(tx, project, id).map_err(Error::from)?;
+    Err(found.map_or(PaymentError::NoPrice, |_| PaymentError::PriceInactive))
+}
+
 /// Deactivates a price; returns whether it was active.
 pub(super) fn deactivate(tx: &Tx<'_>, project: &ProjectId, id: &str) -> Result<bool, Error> {
     let sql = "UPDATE payment_prices SET active = 0 WHERE project_id = ?1 AND id = ?2 AND active";

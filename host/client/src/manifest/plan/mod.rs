@@ -1,17 +1,23 @@
-//! Plans: the steps from the state of a project to that of a folder. Steps only add or change, and never delete.
+//! Plans: the steps from the state of a project to that of a folder.
 
-use serde_json::{Value, json};
+mod decisions;
 
-use super::remote_state::{RemoteBackend, RemoteProjectState};
-use super::steps::{PlanStep, PlanStepDescription};
+use serde_json::Value;
+
+use super::authorship::{PartConflict, conflict_failure};
+use super::meetings::Meetings;
+use super::parts::{ActionText, PageText};
+use super::release::{
+    ReleaseLimits, ReleasePart, choose_free_slug, release_body, sort_parts, with_part_files,
+};
+use super::remote_state::{AppliedMigration, RemoteBackend, RemoteProjectState};
+use super::runner::is_too_long;
+use super::steps::{Change, PlanStep, PlanStepDescription};
 use super::{LocalPage, ProjectFolder};
-use crate::actions::ActionFile;
 use crate::api::ApiClient;
-use crate::backends::dry_run_text;
-use crate::difference::TextDifference;
 use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
-use svc_base::digest::Digest;
+use crate::output::{escape_line, member_text, server_note};
 
 /// Most lines of a plan for people.
 const MAX_SHOWN_LINES: usize = 1_000;
@@ -19,40 +25,73 @@ const MAX_SHOWN_LINES: usize = 1_000;
 /// Most actions that a note names.
 const MAX_SHOWN_ACTIONS: usize = 50;
 
+/// Rules by which the folder and the server are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlanRules<'a> {
+    /// What both had when they last met.
+    pub(super) meetings: &'a Meetings,
+    /// Whether the folder's counts, whatever the server has.
+    pub(super) force: bool,
+    /// Whether pages and prices that have left the manifest end.
+    pub(super) prune: bool,
+}
+
 /// Steps of a plan, with their description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ApplyPlan {
     pub(super) steps: Vec<PlanStep>,
-    /// A line for each change.
-    pub(super) lines: Vec<PlanStepDescription>,
+    /// A line for each part that changes, and for each that the server has newer.
+    lines: Vec<PlanStepDescription>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
+    /// Parts of the release.
+    parts: Vec<ReleasePart>,
+    /// Home page of the release.
+    home: Option<String>,
+    /// Parts that cannot be applied.
+    conflicts: Vec<PartConflict>,
 }
 
 impl ApplyPlan {
     /// Plans the changes. It only reads from the server.
     ///
     /// # Errors
-    /// Refusals of the platform that can be known before.
+    /// What both have changed, and refusals of the platform that can be known before.
     pub(super) async fn make(
         api: &ApiClient,
         folder: &ProjectFolder,
         state: Option<&RemoteProjectState>,
+        rules: PlanRules<'_>,
     ) -> Result<Self> {
         let mut plan = Self::default();
         if state.is_none() {
-            let line = PlanStepDescription::new(true, "project", &folder.manifest.project);
+            let line =
+                PlanStepDescription::new(Change::Create, "project", &folder.manifest.project);
             plan.add_step(PlanStep::CreateProject, line);
         }
         let backend = state.and_then(|state| state.backend.as_ref());
-        let pending = plan.plan_migrations(folder, backend)?;
-        plan.plan_actions(folder, backend)?;
-        plan.plan_switches(folder, backend);
-        plan.plan_pages(api, folder, state).await?;
-        plan.plan_details(folder, state)?;
-        if let Some(state) = state {
-            plan.dry_run(api, folder, state, &pending).await?;
+        plan.plan_migrations(folder, backend)?;
+        let mut planner = decisions::Planner {
+            api,
+            folder,
+            state,
+            rules,
+            plan,
+        };
+        planner.plan_actions().await?;
+        planner.plan_pages().await?;
+        let later = planner.plan_settings()?;
+        let prices = planner.plan_prices();
+        let mut plan = planner.plan;
+        if let (false, Some(state)) = (plan.conflicts.is_empty(), state) {
+            return Err(conflict_failure(api, state, plan.conflicts).await);
         }
+        sort_parts(&mut plan.parts);
+        if let (false, Some(state)) = (plan.parts.is_empty(), state) {
+            plan.dry_run(api, folder, state).await?;
+        }
+        plan.add_release(folder);
+        plan.steps.extend(later.into_iter().chain(prices));
         Ok(plan)
     }
 
@@ -61,221 +100,149 @@ impl ApplyPlan {
         self.lines.push(line);
     }
 
-    /// Plans the migrations that are not applied; returns their indexes.
+    /// Plans the migrations that are not applied.
     fn plan_migrations(
         &mut self,
         folder: &ProjectFolder,
         backend: Option<&RemoteBackend>,
-    ) -> Result<Vec<usize>> {
+    ) -> Result<()> {
         let applied = backend.map_or(&[][..], |backend| &backend.migrations);
         let pending = pending_migrations(folder, applied)?;
         for &number in &pending {
             let migration = &folder.migrations[number];
-            let (step, line) = match (number, backend) {
-                (0, None) => {
-                    let name = format!("from {}", migration.name);
-                    let line = PlanStepDescription::new(true, "database", &name);
-                    (PlanStep::CreateBackend, line)
-                }
-                _ => {
-                    let line = PlanStepDescription::new(true, "migration", &migration.name);
-                    (PlanStep::Migrate(number), line)
-                }
+            let (kind, name) = match (number, backend) {
+                (0, None) => ("database", format!("from {}", migration.name)),
+                _ => ("migration", migration.name.clone()),
             };
-            self.add_step(step, line.with_file(&migration.path));
+            let line = PlanStepDescription::new(Change::Create, kind, &name);
+            self.lines.push(line.with_file(&migration.path));
+            self.parts.push(ReleasePart::Migration(number));
         }
         if backend.is_none() && pending.is_empty() && folder.has_actions_or_switches() {
             return Err(CliFailure::local(
                 "The folder has actions, `realtime` or `agents`, and no migration: the first migration makes the database.",
             ));
         }
-        Ok(pending)
-    }
-
-    fn plan_actions(
-        &mut self,
-        folder: &ProjectFolder,
-        backend: Option<&RemoteBackend>,
-    ) -> Result<()> {
-        let known = backend.map_or(&[][..], |backend| &backend.actions);
-        let mut changed = Vec::new();
-        for (number, action) in folder.actions.iter().enumerate() {
-            let checksum = Digest::of(action.sql.as_bytes()).to_string();
-            let there = known.iter().find(|there| there.name == action.name);
-            if there.is_some_and(|there| there.checksum == checksum) {
-                continue;
-            }
-            changed.push(number);
-            let line = PlanStepDescription::new(there.is_none(), "action", &action.name);
-            self.lines.push(line.with_file(&action.path));
-        }
-        let elsewhere = known.iter().filter(|there| {
-            !folder
-                .actions
-                .iter()
-                .any(|action| action.name == there.name)
-        });
-        let elsewhere: Vec<_> = elsewhere.map(|there| format!("`{}`", there.name)).collect();
-        if !elsewhere.is_empty() {
-            let shown = &elsewhere[..elsewhere.len().min(MAX_SHOWN_ACTIONS)];
-            let more = if shown.len() < elsewhere.len() {
-                ", …"
-            } else {
-                ""
-            };
-            self.notes.push(format!(
-                "Actions that only the server has stay: {}{more}.",
-                shown.join(", ")
-            ));
-        }
-        if !changed.is_empty() {
-            self.steps.push(PlanStep::DefineActions(changed));
-        }
         Ok(())
     }
 
-    /// Plans the switches of rooms and tools.
-    fn plan_switches(&mut self, folder: &ProjectFolder, backend: Option<&RemoteBackend>) {
-        let manifest = &folder.manifest;
-        let rooms = backend.is_some_and(|backend| backend.realtime.enabled);
-        let tools = backend.is_some_and(|backend| backend.agents);
-        let state = |on: bool| if on { "on" } else { "off" };
-        if let Some(on) = manifest.realtime.filter(|on| *on != rooms) {
-            let line = PlanStepDescription::new(false, "rooms", state(on));
-            self.add_step(PlanStep::SwitchRooms(on), line);
-        }
-        if let Some(on) = manifest.agents.filter(|on| *on != tools) {
-            let line = PlanStepDescription::new(false, "tools", state(on));
-            self.add_step(PlanStep::SwitchTools(on), line);
+    /// Adds the step of the release, with a note where it takes several.
+    fn add_release(&mut self, folder: &ProjectFolder) {
+        let parts = std::mem::take(&mut self.parts);
+        let home = self.home.take();
+        match (parts.is_empty(), home) {
+            (true, None) => {}
+            // A release has a part at least.
+            (true, home) => self.steps.push(PlanStep::UpdateProject {
+                description: None,
+                home,
+            }),
+            (false, home) => {
+                let count = ReleaseLimits::DEFAULT.count(folder, &parts);
+                if count > 1 {
+                    self.notes.push(format!(
+                        "This takes {count} releases, one after the other, because one would be too large: migrations first, then actions, then pages, and at last what ends."
+                    ));
+                }
+                self.steps.push(PlanStep::Release { parts, home });
+            }
         }
     }
 
-    async fn plan_pages(
-        &mut self,
-        api: &ApiClient,
-        folder: &ProjectFolder,
-        state: Option<&RemoteProjectState>,
-    ) -> Result<()> {
-        for (number, page) in folder.pages.iter().enumerate() {
-            let there = match state {
-                Some(state) => state
-                    .find_frontend(page, folder)?
-                    .map(|frontend| (state, frontend)),
-                None => None,
-            };
-            let Some((state, frontend)) = there else {
-                let line =
-                    PlanStepDescription::new(true, "page", &page.slug).with_file(&page.source.path);
-                self.add_step(PlanStep::CreatePage(number), line);
-                continue;
-            };
-            check_type(page, frontend.content_type)?;
-            let digest = Digest::of(page.source.content.as_bytes()).to_string();
-            let same = frontend.content_sha256.as_ref() == Some(&digest);
-            let retitled = page
-                .title
-                .as_ref()
-                .is_some_and(|title| *title != frontend.title);
-            if same && !retitled {
-                continue;
-            }
-            let mut more = Vec::new();
-            if !same {
-                more.push(change_size(api, &state.project.id, &frontend.slug, page).await?);
-            }
-            if retitled {
-                more.push("title".to_owned());
-            }
-            let step = PlanStep::ChangePage {
-                page: number,
-                slug: frontend.slug.clone(),
-                live: frontend.content_sha256.clone(),
-            };
-            if frontend.slug != page.slug {
-                more.push(format!("taken for `{}`", page.slug));
-            }
-            let line = PlanStepDescription::new(false, "page", &frontend.slug);
-            let line = line.with_detail(more.join(", "));
-            self.add_step(step, line.with_file(&page.source.path));
-        }
-        Ok(())
-    }
-
-    fn plan_details(
-        &mut self,
-        folder: &ProjectFolder,
-        state: Option<&RemoteProjectState>,
-    ) -> Result<()> {
-        let manifest = &folder.manifest;
-        let mut changed = Vec::new();
-        // A new project is created with its description.
-        if let (Some(wanted), Some(state)) = (&manifest.description, state) {
-            let is = state.project.description.as_deref().unwrap_or_default();
-            if wanted != is {
-                changed.push("description");
-            }
-        }
-        if let Some(wanted) = &manifest.home {
-            let is = state
-                .and_then(|state| state.project.home.as_deref())
-                .unwrap_or_default();
-            let slug = match state {
-                Some(state) => home_slug(folder, state, wanted)?,
-                None => None,
-            };
-            if slug.as_deref() != Some(is) {
-                changed.push("home");
-            }
-        }
-        if !changed.is_empty() {
-            let line = PlanStepDescription::new(false, "project", &changed.join(", "));
-            self.add_step(PlanStep::UpdateProject, line);
-        }
-        Ok(())
-    }
-
-    /// Makes dry runs on the server, so that refusals come before any change.
+    /// Makes a dry run of the release on the server, so that refusals come before any change. Of several releases it is the first: the
+    /// others build on it.
     async fn dry_run(
         &mut self,
         api: &ApiClient,
         folder: &ProjectFolder,
         state: &RemoteProjectState,
-        pending: &[usize],
     ) -> Result<()> {
-        if state.backend.is_none() {
-            return Ok(());
-        }
-        let at = [state.project.id.as_str()];
-        if let Some(&first) = pending.first() {
-            let migration = &folder.migrations[first];
-            let asked = api
-                .call(&endpoints::UPDATE_BACKEND, &at)
-                .query("dry_run", Some(true));
-            let run = asked.body(json!({ "ddl": migration.sql })).send().await;
-            let run = run.map_err(|failure| failure.with_file(&migration.path))?;
-            let broken = run["broken_actions"]
-                .as_array()
-                .is_some_and(|broken| !broken.is_empty());
-            if broken {
-                self.notes
-                    .push(format!("{}: {}", migration.name, dry_run_text(&run)));
+        let mut limits = ReleaseLimits::DEFAULT;
+        let answer = loop {
+            let count = limits.fitting(folder, &self.parts);
+            let is_whole = count == self.parts.len();
+            let sent = &mut self.parts[..count];
+            let home = self.home.as_deref().filter(|_| is_whole);
+            let mut body = release_body(folder, sent, home, None);
+            body["dry_run"] = true.into();
+            let asked = api.call(&endpoints::RELEASE, &[&state.project.id]);
+            match asked.body(body).send().await {
+                Ok(answer) => break answer,
+                Err(failure) if is_too_long(&failure) && count > 1 => limits.halve(),
+                Err(failure) => match choose_free_slug(&failure, sent, folder)? {
+                    Some((number, slug)) => self.rename_page(&folder.pages[number], &slug),
+                    None => return Err(with_part_files(failure, sent, folder)),
+                },
             }
-            return Ok(());
-        }
-        for step in &self.steps {
-            if let PlanStep::DefineActions(changed) = step {
-                for batch in action_batches(folder, changed) {
-                    let asked = api
-                        .call(&endpoints::DEFINE_ACTIONS, &at)
-                        .query("dry_run", Some(true));
-                    let dry_run_text = asked.body(batch).send().await;
-                    dry_run_text.map_err(|failure| {
-                        ActionFile::with_action_files(failure, &folder.actions)
-                    })?;
-                }
-            }
+        };
+        self.add_sizes(&answer);
+        let broken = answer["broken_actions"].as_array().into_iter().flatten();
+        for action in broken {
+            self.notes.push(format!(
+                "The action `{}` will not work any more: {}",
+                escape_line(&member_text(action, "name")),
+                server_note(&member_text(action, "detail"))
+            ));
         }
         Ok(())
+    }
+
+    /// Says in the line of a page that its slug is taken, and which it gets.
+    fn rename_page(&mut self, page: &LocalPage, slug: &str) {
+        let mut lines = self.lines.iter_mut();
+        if let Some(line) = lines.find(|line| line.is_for(&page.source.path)) {
+            line.rename(slug, format!("`{}` is taken", page.slug));
+        }
+    }
+
+    /// Adds to the lines of pages how much changes.
+    fn add_sizes(&mut self, answer: &Value) {
+        let pages = answer["pages"].as_array().into_iter().flatten();
+        for page in pages.filter(|page| page["change"] == "changed") {
+            let slug = page["slug"].as_str().unwrap_or_default();
+            let (added, removed) = (page["added_lines"].as_u64(), page["removed_lines"].as_u64());
+            let mut lines = self.lines.iter_mut();
+            let line = lines.find(|line| line.is_about("page", slug) && line.is_change());
+            if let (Some(line), Some(added), Some(removed)) = (line, added, removed)
+                && added + removed > 0
+            {
+                line.add_first(format!("+{added} −{removed} lines"));
+            }
+        }
+    }
+
+    /// Writes down what the plan is about to release; returns whether that is anything.
+    pub(super) fn expect(&self, folder: &ProjectFolder, meetings: &mut Meetings) -> bool {
+        let parts = self.steps.iter().flat_map(|step| match step {
+            PlanStep::Release { parts, .. } => &parts[..],
+            _ => &[],
+        });
+        let mut is_any = false;
+        for part in parts {
+            match part {
+                ReleasePart::Page { number, .. } => {
+                    let page = &folder.pages[*number];
+                    meetings.expect_page(&page.slug, PageText::of_folder(page));
+                }
+                ReleasePart::Action { number, .. } => {
+                    let action = &folder.actions[*number];
+                    meetings.expect_action(&action.name, ActionText::of_folder(action));
+                }
+                _ => continue,
+            }
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// Counts the changes.
+    pub(super) fn count(&self) -> usize {
+        self.lines.iter().filter(|line| line.is_change()).count()
+    }
+
+    /// Counts what ends for good.
+    pub(super) fn count_ends(&self) -> usize {
+        self.lines.iter().filter(|line| line.is_end()).count()
     }
 
     /// Formats the plan for people.
@@ -314,41 +281,8 @@ pub(super) fn home_slug(
     Ok(frontend.map(|frontend| frontend.slug.clone()))
 }
 
-/// Splits actions into batches that the server accepts.
-pub(super) fn action_batches(folder: &ProjectFolder, numbers: &[usize]) -> Vec<Value> {
-    /// The most actions of a batch.
-    const MAX_ACTIONS: usize = 200;
-    /// Approximate bytes of a batch, far below the server's limit.
-    const MAX_BYTES: usize = 256 << 10;
-    let mut batches: Vec<Vec<Value>> = vec![Vec::new()];
-    let mut bytes = 0;
-    for &number in numbers {
-        let action = &folder.actions[number];
-        let full = batches.last().is_some_and(|batch| {
-            batch.len() == MAX_ACTIONS
-                || (bytes + action.sql.len() > MAX_BYTES && !batch.is_empty())
-        });
-        if full {
-            batches.push(Vec::new());
-            bytes = 0;
-        }
-        bytes += action.sql.len();
-        if let Some(batch) = batches.last_mut() {
-            batch.push(action.to_json());
-        }
-    }
-    batches.retain(|batch| !batch.is_empty());
-    batches
-        .into_iter()
-        .map(|batch| json!({ "actions": batch }))
-        .collect()
-}
-
 /// Lists the indexes of the migrations that are not in the ledger. They must come last.
-fn pending_migrations(
-    folder: &ProjectFolder,
-    applied: &[super::remote_state::AppliedMigration],
-) -> Result<Vec<usize>> {
+fn pending_migrations(folder: &ProjectFolder, applied: &[AppliedMigration]) -> Result<Vec<usize>> {
     let is_applied = |checksum: &str| applied.iter().any(|one| one.checksum == checksum);
     let pending: Vec<_> = (0..folder.migrations.len())
         .filter(|number| !is_applied(&folder.migrations[*number].checksum))
@@ -384,33 +318,6 @@ fn pending_migrations(
         )),
         None => Ok(pending),
     }
-}
-
-fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
-    if page.source.content_type == there {
-        return Ok(());
-    }
-    Err(CliFailure::local(format!(
-        "{} is {} by its name, and the page `{}` is {there} for good: give it another slug.",
-        page.source.path.display(),
-        page.source.content_type,
-        page.slug
-    )))
-}
-
-/// Describes how much of a page changes.
-async fn change_size(
-    api: &ApiClient,
-    project: &str,
-    slug: &str,
-    page: &LocalPage,
-) -> Result<String> {
-    let live = api
-        .call(&endpoints::CONTENT, &[project, slug])
-        .send()
-        .await?;
-    let old = live["content"].as_str().unwrap_or_default();
-    Ok(TextDifference::between((slug, old), (slug, &page.source.content)).size())
 }
 
 #[cfg(test)]

@@ -46,26 +46,3 @@ fn only_what_comes_after_the_ledger_is_pending() {
         assert_eq!(found.ok().as_deref(), expected, "{files:?}");
     }
 }
-
-#[test]
-fn batches_are_as_large_as_the_server_takes() {
-    let mut folder = folder(&[]);
-    folder.actions = (0..450)
-        .map(|number| ActionFile {
-            name: format!("a{number}"),
-            path: format!("a{number}.sql").into(),
-            sql: "x".repeat(if number < 10 { 60_000 } else { 10 }),
-        })
-        .collect();
-    let all: Vec<_> = (0..450).collect();
-    let sizes: Vec<_> = action_batches(&folder, &all)
-        .iter()
-        .map(|batch| batch["actions"].as_array().unwrap().len())
-        .collect();
-    assert_eq!(sizes.iter().sum::<usize>(), 450);
-    assert!(
-        sizes.iter().all(|size| (1..=200).contains(size)) && sizes[0] == 4,
-        "{sizes:?}"
-    );
-    assert!(action_batches(&folder, &[]).is_empty());
-}

@@ -1,0 +1,410 @@
+//! Changes of actions: definitions, the return to an earlier version, and ends. All of them are one function of a control
+//! transaction, which a release calls together with changes of pages.
+
+use std::collections::HashSet;
+
+use rusqlite::Connection;
+
+use super::actions::ActionDefinitions;
+use super::judging::JudgedAction;
+use super::model::{ActionConflict, ActionRemoval, BackendError, NewAction, StoredActionVersion};
+use super::store;
+use crate::access::run_while_client_waits;
+use crate::control::audit::AuditAction;
+use crate::control::{self, ControlChange, Tx};
+use crate::projects;
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+
+/// Changes of a backend's actions, which are made together or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct ActionChanges {
+    /// Actions to define.
+    pub define: Vec<JudgedAction>,
+    /// Actions to end; one that does not exist is no error.
+    pub remove: Vec<ActionRemoval>,
+    /// Whether all actions end that are not defined.
+    pub replace: bool,
+    /// Whether what is defined is an earlier version, for the audit.
+    pub is_rollback: bool,
+}
+
+/// Backend whose actions are changed, with what a change depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct ActionChangeTarget {
+    pub project: ProjectId,
+    pub backend: BackendId,
+    /// Most bytes that the backend's definitions may take.
+    pub most_bytes: u64,
+    /// Time of the change.
+    pub now: Timestamp,
+}
+
+/// Actions after a change.
+#[derive(Clone, Debug)]
+pub struct ChangedActions {
+    /// Newest version of every action that the backend has, by name.
+    pub actions: Vec<StoredActionVersion>,
+    /// Names of the actions that ended.
+    pub ended: Vec<String>,
+}
+
+impl ChangedActions {
+    /// Returns the version that an action has, if there is such an action.
+    pub fn version_of(&self, name: &str) -> Option<u32> {
+        self.find(name).map(|action| action.version)
+    }
+
+    fn find(&self, name: &str) -> Option<&StoredActionVersion> {
+        self.actions.iter().find(|action| action.name == name)
+    }
+}
+
+/// Effect of a definition on an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ActionDefinitionEffect {
+    /// The newest version has the same SQL and the same defaults.
+    Nothing,
+    /// The next version.
+    Version,
+}
+
+impl ActionDefinitionEffect {
+    /// Compares `new` with the newest version of its action.
+    pub(super) fn compare(new: &JudgedAction, newest: Option<&StoredActionVersion>) -> Self {
+        let new = &new.row;
+        match newest {
+            Some(same) if same.checksum == new.checksum && same.defaults == new.defaults => {
+                Self::Nothing
+            }
+            _ => Self::Version,
+        }
+    }
+}
+
+impl ActionChanges {
+    /// Lists the actions that end, of those that the backend has.
+    pub(super) fn ended<'a>(
+        &self,
+        known: &'a [StoredActionVersion],
+    ) -> Vec<&'a StoredActionVersion> {
+        let defined = self.define.iter().map(JudgedAction::name);
+        let defined: HashSet<&str> = defined.collect();
+        let removed = self.remove.iter().map(|removal| removal.name.as_str());
+        let removed: HashSet<&str> = removed.collect();
+        let ends = |action: &&StoredActionVersion| {
+            let name = action.name.as_str();
+            removed.contains(name) || self.replace && !defined.contains(name)
+        };
+        known.iter().filter(ends).collect()
+    }
+
+    /// Lists all actions that have other versions than expected. The end of an action that does not exist is no conflict.
+    pub fn conflicts(
+        &self,
+        c: &Connection,
+        id: &BackendId,
+    ) -> rusqlite::Result<Vec<ActionConflict>> {
+        let defined = self
+            .define
+            .iter()
+            .map(|new| (new.name(), new.expected_version, false));
+        let removed = self
+            .remove
+            .iter()
+            .map(|removal| (removal.name.as_str(), removal.expected_version, true));
+        version_conflicts(c, Some(id), defined.chain(removed))
+    }
+}
+
+/// Lists all actions, each with the version that it must have and whether it is to end, that have other versions than expected. Without
+/// a backend there is none.
+pub(super) fn version_conflicts<'a>(
+    c: &Connection,
+    id: Option<&BackendId>,
+    actions: impl Iterator<Item = (&'a str, Option<u64>, bool)>,
+) -> rusqlite::Result<Vec<ActionConflict>> {
+    let mut conflicts = Vec::new();
+    for (name, expected, is_removal) in actions {
+        let Some(expected) = expected else { continue };
+        let newest = id
+            .map(|id| store::newest_version(c, id, name))
+            .transpose()?;
+        let found = newest.flatten().unwrap_or(0);
+        if u64::from(found) != expected && !(is_removal && found == 0) {
+            conflicts.push(ActionConflict {
+                name: name.to_owned(),
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(conflicts)
+}
+
+/// Changes the actions of a backend within a transaction: compares versions, stores and ends actions, checks their size, and records the
+/// audit.
+///
+/// # Errors
+/// `ActionConflict` with every conflict; `NotFound` for a backend that is gone; `Invalid`, if the definitions are too large. The
+/// transaction must not be committed then.
+pub fn apply(
+    tx: &Tx<'_>,
+    target: &ActionChangeTarget,
+    changes: &ActionChanges,
+) -> Result<ChangedActions, BackendError> {
+    let ActionChangeTarget {
+        project,
+        backend: id,
+        most_bytes,
+        now,
+    } = target;
+    if !store::exists(tx, id).map_err(control::Error::from)? {
+        return Err(BackendError::NotFound);
+    }
+    let conflicts = changes.conflicts(tx, id).map_err(control::Error::from)?;
+    if !conflicts.is_empty() {
+        return Err(BackendError::ActionConflict(conflicts));
+    }
+    let known = store::actions(tx, id).map_err(control::Error::from)?;
+    let ended = changes.ended(&known);
+    for action in &ended {
+        store::end_action(tx, id, &action.name, action.version)?;
+        let name = format!("{id}/{}", action.name);
+        projects::record_audit(tx, project, AuditAction::ActionDelete, &name, *now)?;
+    }
+    let defined = define(tx, target, &changes.define, &known)?;
+    if !defined.is_empty() {
+        let taken = store::definition_bytes(tx, id).map_err(control::Error::from)?;
+        if taken > *most_bytes {
+            return Err(BackendError::definitions_full(*most_bytes));
+        }
+        record_definitions(tx, target, changes.is_rollback, &defined)?;
+    }
+    if !ended.is_empty() || !defined.is_empty() {
+        tx.note(ControlChange::ActionsDefined(*id));
+    }
+    Ok(ChangedActions {
+        actions: store::actions(tx, id).map_err(control::Error::from)?,
+        ended: ended
+            .into_iter()
+            .map(|action| action.name.clone())
+            .collect(),
+    })
+}
+
+/// Stores the next versions of the actions that change; returns their names.
+fn define<'a>(
+    tx: &Tx<'_>,
+    target: &ActionChangeTarget,
+    new: &'a [JudgedAction],
+    known: &[StoredActionVersion],
+) -> Result<Vec<&'a str>, control::Error> {
+    let id = &target.backend;
+    let mut defined = Vec::new();
+    for action in new {
+        let newest = known.iter().find(|known| known.name == action.row.name);
+        if ActionDefinitionEffect::compare(action, newest) == ActionDefinitionEffect::Nothing {
+            continue;
+        }
+        let last = match newest {
+            Some(newest) => newest.version,
+            None => store::take_ended_version(tx, id, action.name())?,
+        };
+        let row = StoredActionVersion {
+            version: last + 1,
+            created_at: target.now,
+            ..action.row.clone()
+        };
+        store::insert_action(tx, id, &row)?;
+        defined.push(action.name());
+    }
+    Ok(defined)
+}
+
+/// Records new versions: one entry of a batch, and one of each action that was put back.
+fn record_definitions(
+    tx: &Tx<'_>,
+    target: &ActionChangeTarget,
+    is_rollback: bool,
+    defined: &[&str],
+) -> Result<(), control::Error> {
+    let (project, id, now) = (&target.project, &target.backend, target.now);
+    if !is_rollback {
+        return projects::record_audit(tx, project, AuditAction::BackendDefine, id, now);
+    }
+    for name in defined {
+        let name = format!("{id}/{name}");
+        projects::record_audit(tx, project, AuditAction::ActionRollback, &name, now)?;
+    }
+    Ok(())
+}
+
+impl ActionDefinitions {
+    /// Returns the target of a change that is made now.
+    pub fn change_target(&self, project: ProjectId, backend: BackendId) -> ActionChangeTarget {
+        let infra = &self.backends.infra;
+        ActionChangeTarget {
+            project,
+            backend,
+            most_bytes: infra.config.limits.definition_bytes,
+            now: infra.clock.now(),
+        }
+    }
+
+    /// Defines actions: all of them, or none. With `replace`, those that the batch leaves out end. Returns the newest version of every
+    /// action that the backend has.
+    ///
+    /// # Errors
+    /// [`BackendError::Batch`] names every entry that is refused; [`BackendError::ActionConflict`] every other version than expected.
+    pub async fn define(
+        &self,
+        project: ProjectId,
+        batch: Vec<NewAction>,
+        replace: bool,
+    ) -> Result<Vec<StoredActionVersion>, BackendError> {
+        let id = self.backends.require_backend(project).await?.id;
+        self.backends.bring(id).await?;
+        let define = run_while_client_waits(self.judge_batch(id, batch)).await??;
+        self.backends.check_disk()?;
+        let changes = ActionChanges {
+            define,
+            replace,
+            ..ActionChanges::default()
+        };
+        let changed = self.change(project, id, changes, None).await?;
+        fault::point("define.committed");
+        Ok(changed.actions)
+    }
+
+    /// Makes an earlier version of an action the newest one again, if it is allowed and works still.
+    ///
+    /// # Errors
+    /// `NoAction`, `NoActionVersion`, `ActionConflict`; `Refused`, if the version does not work any more.
+    pub async fn roll_back(
+        &self,
+        project: ProjectId,
+        wanted: (String, u64),
+        expected_version: Option<u64>,
+    ) -> Result<StoredActionVersion, BackendError> {
+        let id = self.backends.require_backend(project).await?.id;
+        self.backends.bring(id).await?;
+        let old = self.stored_version(id, wanted.clone()).await?;
+        let new = NewAction {
+            defaults: old.defaults.to_json_values(),
+            name: old.name,
+            sql: old.sql,
+            note: old.note,
+            expected_version,
+        };
+        let judged = run_while_client_waits(self.judge_batch(id, vec![new])).await?;
+        let define = judged.map_err(BackendError::of_single_action)?;
+        self.backends.check_disk()?;
+        let changes = ActionChanges {
+            define,
+            is_rollback: true,
+            ..ActionChanges::default()
+        };
+        let name = wanted.0.clone();
+        let changed = self.change(project, id, changes, Some(wanted)).await?;
+        fault::point("rollback_action.committed");
+        let action = changed
+            .actions
+            .into_iter()
+            .find(|action| action.name == name);
+        action.ok_or(BackendError::NoAction(name))
+    }
+
+    /// Ends an action with all its versions; one that does not exist is no error.
+    ///
+    /// # Errors
+    /// `ActionConflict`.
+    pub async fn end(
+        &self,
+        project: ProjectId,
+        removal: ActionRemoval,
+    ) -> Result<(), BackendError> {
+        let id = self.backends.require_backend(project).await?.id;
+        self.backends.bring(id).await?;
+        let changes = ActionChanges {
+            remove: vec![removal],
+            ..ActionChanges::default()
+        };
+        self.change(project, id, changes, None).await?;
+        fault::point("delete_action.committed");
+        Ok(())
+    }
+
+    /// Lists versions of an action before a given one, newest first.
+    ///
+    /// # Errors
+    /// `NoAction`.
+    pub async fn versions(
+        &self,
+        id: BackendId,
+        name: String,
+        page: (Option<u64>, u32),
+    ) -> Result<Vec<StoredActionVersion>, BackendError> {
+        let asked = name.clone();
+        let read = move |c: &Connection| {
+            let newest = store::newest_version(c, &id, &asked)?;
+            Ok((newest, store::action_versions(c, &id, &asked, page)?))
+        };
+        match self.backends.infra.control.read(read).await? {
+            (None, _) => Err(BackendError::NoAction(name)),
+            (Some(_), versions) => Ok(versions),
+        }
+    }
+
+    /// Makes a change in a transaction of its own, if a version exists that it was made from.
+    async fn change(
+        &self,
+        project: ProjectId,
+        id: BackendId,
+        changes: ActionChanges,
+        made_from: Option<(String, u64)>,
+    ) -> Result<ChangedActions, BackendError> {
+        let target = self.change_target(project, id);
+        let control = &self.backends.infra.control;
+        control
+            .write(move |tx| {
+                if let Some(version) = &made_from {
+                    find_version(tx, &id, version)?;
+                }
+                apply(tx, &target, &changes)
+            })
+            .await
+    }
+
+    /// Returns a version of an action.
+    async fn stored_version(
+        &self,
+        id: BackendId,
+        version: (String, u64),
+    ) -> Result<StoredActionVersion, BackendError> {
+        let control = &self.backends.infra.control;
+        let find = move |c: &Connection| Ok(find_version(c, &id, &version));
+        control.read(find).await?
+    }
+}
+
+/// Finds a version of an action.
+fn find_version(
+    c: &Connection,
+    id: &BackendId,
+    (name, version): &(String, u64),
+) -> Result<StoredActionVersion, BackendError> {
+    let found = store::action_version(c, id, name, *version).map_err(control::Error::from)?;
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let newest = store::newest_version(c, id, name).map_err(control::Error::from)?;
+    Err(match newest {
+        None => BackendError::NoAction(name.clone()),
+        Some(_) => BackendError::NoActionVersion {
+            name: name.clone(),
+            version: *version,
+        },
+    })
+}

@@ -1,0 +1,138 @@
+//! Parts of a project as they are compared: by digests and names, without the texts themselves.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::LocalPage;
+use super::prices::PriceEntry;
+use super::remote_state::{RemoteAction, RemoteFrontend, RemotePrice};
+use crate::actions::ActionFile;
+use svc_base::digest::Digest;
+
+/// Text of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PageText {
+    pub(super) sha256: String,
+    /// `None` for a page of the folder that has no title of its own there.
+    pub(super) title: Option<String>,
+}
+
+/// Text of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ActionText {
+    pub(super) checksum: String,
+    #[serde(default)]
+    pub(super) defaults: Map<String, Value>,
+}
+
+/// Terms of a price.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PriceTerms {
+    pub(super) product: String,
+    pub(super) label: String,
+    pub(super) amount: u64,
+    pub(super) currency: String,
+    pub(super) recurring: bool,
+    /// `None` for a price of the folder that does not describe its product.
+    pub(super) description: Option<String>,
+}
+
+impl PageText {
+    /// Text of a page in the folder.
+    pub(super) fn of_folder(page: &LocalPage) -> Self {
+        Self {
+            sha256: Digest::of(page.source.content.as_bytes()).to_string(),
+            title: page.title.clone(),
+        }
+    }
+
+    /// Text of a page on the server. Its title counts only where the folder gives one, too.
+    pub(super) fn of_server(frontend: &RemoteFrontend) -> Self {
+        Self {
+            sha256: frontend.content_sha256.clone().unwrap_or_default(),
+            title: Some(frontend.title.clone()),
+        }
+    }
+}
+
+impl ActionText {
+    /// Text of an action in the folder.
+    pub(super) fn of_folder(action: &ActionFile) -> Self {
+        Self {
+            checksum: Digest::of(action.sql.as_bytes()).to_string(),
+            defaults: action.defaults.clone(),
+        }
+    }
+
+    /// Text of an action on the server.
+    pub(super) fn of_server(action: &RemoteAction) -> Self {
+        Self {
+            checksum: action.checksum.clone(),
+            defaults: action.defaults.clone(),
+        }
+    }
+}
+
+impl PriceTerms {
+    /// Terms of a price in the folder.
+    pub(super) fn of_folder(price: &PriceEntry) -> Self {
+        Self {
+            product: price.product.clone(),
+            label: price.label.clone(),
+            amount: price.amount,
+            currency: price.currency.to_ascii_lowercase(),
+            recurring: price.is_recurring(),
+            description: price.description.clone().filter(|text| !text.is_empty()),
+        }
+    }
+
+    /// Terms of a price on the server.
+    pub(super) fn of_server(price: &RemotePrice) -> Self {
+        Self {
+            product: price.product.clone(),
+            label: price.label.clone(),
+            amount: price.amount,
+            currency: price.currency.clone(),
+            recurring: price.recurring,
+            description: price.description.clone(),
+        }
+    }
+}
+
+/// A part that may leave something open, which is then the server's to say.
+pub(super) trait Comparable: Clone + PartialEq {
+    /// Returns the part of the server or of the last meeting as it is compared with the folder's: without what the folder leaves open.
+    fn beside(&self, local: Option<&Self>) -> Self;
+}
+
+impl Comparable for PageText {
+    fn beside(&self, local: Option<&Self>) -> Self {
+        let mut text = self.clone();
+        if local.is_some_and(|local| local.title.is_none()) {
+            text.title = None;
+        }
+        text
+    }
+}
+
+impl Comparable for ActionText {
+    fn beside(&self, _: Option<&Self>) -> Self {
+        self.clone()
+    }
+}
+
+impl Comparable for PriceTerms {
+    fn beside(&self, local: Option<&Self>) -> Self {
+        let mut terms = self.clone();
+        if local.is_some_and(|local| local.description.is_none()) {
+            terms.description = None;
+        }
+        terms
+    }
+}
+
+impl Comparable for String {
+    fn beside(&self, _: Option<&Self>) -> Self {
+        self.clone()
+    }
+}

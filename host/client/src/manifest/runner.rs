@@ -1,0 +1,210 @@
+//! Runs the steps of a plan on the server.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::ProjectFolder;
+use super::idempotent_create::create_or_replay;
+use super::plan::ApplyPlan;
+use super::release::{ReleaseLimits, ReleasePart, choose_free_slug, release_body, with_part_files};
+use super::remote_state::RemoteProjectState;
+use super::steps::PlanStep;
+use crate::OutputFormat;
+use crate::api::ApiClient;
+use crate::endpoints;
+use crate::error::{CliFailure, Result};
+use crate::output::{escape_line, member_text, server_note};
+use crate::progress::TerminalProgressBar;
+use crate::projects::RemoteProject;
+use svc_base::fault;
+
+/// Runs the steps of a plan. After an interruption, a new plan has the steps that are left.
+#[derive(Debug)]
+pub(super) struct PlanRunner<'a> {
+    pub(super) api: &'a ApiClient,
+    pub(super) folder: &'a ProjectFolder,
+    pub(super) out: OutputFormat,
+    pub(super) message: Option<&'a str>,
+    pub(super) progress: TerminalProgressBar,
+    /// Advice after a failed step, if earlier ones succeeded.
+    pub(super) failure_hint: &'static str,
+}
+
+impl PlanRunner<'_> {
+    /// Runs all steps of a plan.
+    ///
+    /// # Errors
+    /// The first failure; the code of a release that somebody else has overtaken is `release_conflict`.
+    pub(super) async fn run(
+        &self,
+        state: Option<&RemoteProjectState>,
+        plan: &ApplyPlan,
+    ) -> Result<()> {
+        let mut project = state.map(|state| state.project.clone());
+        for (number, step) in plan.steps.iter().enumerate() {
+            let done = self.run_step(step, &mut project).await;
+            done.map_err(|failure| match number {
+                0 => failure,
+                _ => failure.with_hint(self.failure_hint),
+            })?;
+            fault::point(step.fault_point());
+            self.progress.add(1);
+        }
+        Ok(())
+    }
+
+    async fn run_step(&self, step: &PlanStep, project: &mut Option<RemoteProject>) -> Result<()> {
+        match (step, &project) {
+            (PlanStep::CreateProject, _) => *project = Some(self.create_project().await?),
+            (step, Some(project)) => self.apply_step(step, project).await?,
+            (_, None) => return Err(CliFailure::local("The plan has no project.")),
+        }
+        Ok(())
+    }
+
+    async fn create_project(&self) -> Result<RemoteProject> {
+        let manifest = &self.folder.manifest;
+        let body = json!({
+            "name": manifest.project,
+            "description": manifest.description,
+            "workspace": manifest.workspace,
+        });
+        let made = create_or_replay(
+            self.api,
+            &endpoints::CREATE_PROJECT,
+            &[],
+            body,
+            &endpoints::PROJECT,
+        )
+        .await?;
+        serde_json::from_value(made).map_err(|error| {
+            CliFailure::local(format!("The server made a project, and says: {error}"))
+        })
+    }
+
+    async fn apply_step(&self, step: &PlanStep, project: &RemoteProject) -> Result<()> {
+        let at = [project.id.as_str()];
+        let update_backend = |body| self.api.call(&endpoints::UPDATE_BACKEND, &at).body(body);
+        match step {
+            PlanStep::CreateProject => Ok(()),
+            PlanStep::Release { parts, home } => {
+                self.release(parts, home.as_deref(), project).await
+            }
+            PlanStep::SwitchRooms(on) => {
+                let asked = update_backend(json!({ "realtime": on }));
+                asked.send().await.map(drop)
+            }
+            PlanStep::SwitchTools(on) => {
+                let asked = update_backend(json!({ "agents": on }));
+                asked.send().await.map(drop)
+            }
+            PlanStep::AddPrice { price, replaces } => {
+                let price = &self.folder.manifest.prices[*price];
+                let body = json!({
+                    "key": price.key, "product_name": price.product, "description": price.description, "label": price.label,
+                    "amount": price.amount, "currency": price.currency, "recurring": price.is_recurring(), "replaces": replaces,
+                });
+                let asked = self.api.call(&endpoints::ADD_PRICE, &at).body(body);
+                asked.send().await.map(drop)
+            }
+            PlanStep::WithdrawPrice(id) => {
+                let asked = self
+                    .api
+                    .call(&endpoints::WITHDRAW_PRICE, &[&project.id, id]);
+                asked.send().await.map(drop)
+            }
+            PlanStep::UpdateProject { description, home } => {
+                let body = json!({ "description": description, "home": home });
+                let asked = self.api.call(&endpoints::UPDATE_PROJECT, &at).body(body);
+                asked.send().await.map(drop)
+            }
+        }
+    }
+
+    /// Releases parts: at once, or one release after the other where they are too many.
+    async fn release(
+        &self,
+        parts: &[ReleasePart],
+        home: Option<&str>,
+        project: &RemoteProject,
+    ) -> Result<()> {
+        let mut parts = parts.to_vec();
+        let mut limits = ReleaseLimits::DEFAULT;
+        let mut done = 0;
+        while done < parts.len() {
+            let count = limits.fitting(self.folder, &parts[done..]);
+            let is_last = done + count == parts.len();
+            let sent = &mut parts[done..done + count];
+            let body = release_body(self.folder, sent, home.filter(|_| is_last), self.message);
+            let asked = self.api.call(&endpoints::RELEASE, &[&project.id]);
+            match asked.body(body).send().await {
+                Ok(answer) => {
+                    self.tell_pages(sent, &answer);
+                    done += count;
+                    fault::point("apply.release");
+                }
+                Err(failure) if is_too_long(&failure) && count > 1 => limits.halve(),
+                Err(failure) => {
+                    if choose_free_slug(&failure, sent, self.folder)?.is_none() {
+                        let failure = with_part_files(failure, sent, self.folder);
+                        return Err(match done {
+                            0 => failure,
+                            _ => failure.with_hint(self.failure_hint),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says where new pages are, and what the server warns of.
+    fn tell_pages(&self, parts: &[ReleasePart], answer: &Value) {
+        for part in parts {
+            let ReleasePart::Page {
+                number,
+                slug,
+                is_new,
+                ..
+            } = part
+            else {
+                continue;
+            };
+            let mut pages = answer["pages"].as_array().into_iter().flatten();
+            let Some(answered) = pages.find(|page| page["slug"] == slug.as_str()) else {
+                continue;
+            };
+            let page = &self.folder.pages[*number];
+            self.warn(&page.source.path, answered);
+            if *is_new {
+                if *slug != page.slug {
+                    self.note(&format!("`{}` was taken: the page is `{slug}`.", page.slug));
+                }
+                let url = member_text(answered, "url");
+                self.note(&format!("{} is at {url}", page.slug));
+            }
+        }
+    }
+
+    fn warn(&self, file: &Path, page: &Value) {
+        for warning in page["warnings"].as_array().into_iter().flatten() {
+            self.note(&format!(
+                "warning: {}:{}: {}",
+                escape_line(&file.display().to_string()),
+                server_note(&member_text(warning, "line")),
+                server_note(&member_text(warning, "detail"))
+            ));
+        }
+    }
+
+    /// Prints a note above the progress bar.
+    fn note(&self, text: &str) {
+        self.progress.suspend(|| self.out.print_note(text));
+    }
+}
+
+/// Whether a release as a whole is too long for the server, and none of its parts by itself.
+pub(super) fn is_too_long(failure: &CliFailure) -> bool {
+    failure.code() == "payload_too_large" && failure.member("part").is_none()
+}
