@@ -86,6 +86,7 @@ fn rows() -> Vec<OperationMetadata> {
         "create_backend" "manage_backend" "create" backends::operations::create, at ControlWithBackend, changes [BackendCreate];
         "get_backend" "manage_backend" "get" backends::operations::get, at Backend;
         "update_backend" "manage_backend" "update" backends::operations::update, at ControlWithBackend, changes [BackendMigrate, BackendUpdate];
+        "list_actions" backends::operations::list_actions, at Backend;
         "define_actions" "manage_backend" "update" backends::operations::define, at ControlWithBackend, changes [BackendDefine];
         "query_backend" "manage_backend" "query" backends::operations::query, at Backend, changes [BackendQuery];
         "call_actions" "manage_backend" "batch" backends::operations::batch, at Backend, changes [BackendCall];

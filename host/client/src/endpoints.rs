@@ -99,6 +99,10 @@ endpoints! {
     DELETE_BACKEND: DELETE "/api/v1/projects/{id}/backend" [] {} => NOTHING;
     /// Defines actions.
     DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note"} => BACKEND;
+    /// Lists actions, each with the columns of its rows.
+    ACTIONS: GET "/api/v1/projects/{id}/backend/actions" [] {} => BACKEND;
+    /// Runs the owner's SQL without a page.
+    OWNER_QUERY: POST "/api/v1/projects/{id}/backend/query" [] {"sql" "params"} once => ROWS;
     /// Lists moments.
     HISTORY: GET "/api/v1/projects/{id}/backend/history" ["limit" "before"] {} => MOMENTS;
     /// Restores the rows of an earlier moment.
@@ -106,9 +110,13 @@ endpoints! {
     /// Copies the database.
     EXPORT: GET "/api/v1/projects/{id}/backend/export" [] {} => NOTHING;
     /// Calls an action.
-    OP: POST "/{slug}/api/op" [] {"action" "params"} once => ROWS;
+    OP: POST "/{slug}/api/op" [] {"action" "params" "as"} once => ROWS;
     /// Runs the owner's SQL.
     QUERY: POST "/{slug}/api/query" [] {"sql" "params"} once => ROWS;
+    /// Lists who has changed what in a workspace.
+    AUDIT: GET "/api/v1/workspaces/{id}/audit" ["limit" "cursor"] {} => AUDIT;
+    /// Reads the typings of a page's runtime.
+    TYPINGS: GET "/_svc/runtime.d.ts" [] {} => NOTHING;
     /// Lists the catalog of prices.
     CATALOG: GET "/api/v1/projects/{id}/payments/catalog" [] {} => CATALOG;
     /// Adds a price.

@@ -49,6 +49,8 @@ pub(super) struct CliFailure {
     hints: Vec<String>,
     /// Files that were refused, by the names of the problem's entries; the empty name stands for a problem without entries.
     files: BTreeMap<String, PathBuf>,
+    /// Line of the file that was refused, where its text is no script.
+    line: Option<u64>,
     /// Problem document of the server.
     problem: Option<Map<String, Value>>,
 }
@@ -73,6 +75,7 @@ impl CliFailure {
             detail: detail.into().into(),
             hints: Vec::new(),
             files: BTreeMap::new(),
+            line: None,
             problem: None,
         }
     }
@@ -113,6 +116,11 @@ impl CliFailure {
         self.problem_text("code")
     }
 
+    /// Detail of the failure, as the server said it.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Whether to wait and send the request again: the server has no room. If it went away, it may have done what was asked for, so
     /// only a `repeatable` request is sent again.
     pub(super) fn is_worth_waiting(&self, repeatable: bool) -> bool {
@@ -128,6 +136,13 @@ impl CliFailure {
     #[must_use]
     pub(super) fn with_file(self, file: &Path) -> Self {
         self.with_files([(String::new(), file.to_owned())])
+    }
+
+    /// Adds the line of the file that was refused.
+    #[must_use]
+    pub(super) fn with_line(mut self, line: u64) -> Self {
+        self.line = Some(line);
+        self
     }
 
     /// Adds the files of a batch, by the names of the problem's entries.
@@ -234,9 +249,14 @@ impl CliFailure {
             _ => detail,
         };
         let detail = indent_paragraph(detail);
-        match file {
-            Some(file) => format!("error: {}: {title}: {detail}", location(file, position)),
-            None => format!("error: {title}: {detail}"),
+        match (file, self.line) {
+            (Some(file), Some(line)) => {
+                format!("error: {}:{line}: {title}: {detail}", location(file, None))
+            }
+            (Some(file), None) => {
+                format!("error: {}: {title}: {detail}", location(file, position))
+            }
+            (None, _) => format!("error: {title}: {detail}"),
         }
     }
 
@@ -270,6 +290,9 @@ impl CliFailure {
         error.insert("exit".into(), (self.exit as u8).into());
         if let Some(file) = self.files.get("") {
             error.insert("file".into(), file.display().to_string().into());
+        }
+        if let Some(line) = self.line {
+            error.insert("line".into(), line.into());
         }
         if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {

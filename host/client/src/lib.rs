@@ -31,6 +31,7 @@ mod result_table;
 mod revisions;
 mod secret;
 mod source;
+mod types;
 
 use std::path::Path;
 use std::pin::Pin;
@@ -86,6 +87,8 @@ pub enum ClientCommand {
     /// List, define and call actions
     #[command(subcommand)]
     Action(actions::ActionCommand),
+    /// Write TypeScript declarations of a project's actions
+    Types(types::TypesCommand),
     /// List, add and withdraw what a project sells
     #[command(subcommand)]
     Price(prices::PriceCommand),
@@ -140,6 +143,7 @@ impl ClientCommand {
             Self::Revision(revision) => revision.run().await,
             Self::Backend(backend) => backend.run().await,
             Self::Action(action) => action.run().await,
+            Self::Types(types) => types.run().await,
             Self::Price(price) => price.run().await,
         }
     }
@@ -150,11 +154,11 @@ pub fn list_projects(remote: &ServerSelectionArgs, json: bool) -> RunningCommand
     Box::pin(async move { exit_code(json, projects::list(remote, json).await) })
 }
 
-/// Shows one of the caller's projects.
+/// Shows one of the caller's projects; without a name that of the working directory.
 pub fn show_project<'a>(
     remote: &'a ServerSelectionArgs,
     json: bool,
-    project: &'a str,
+    project: Option<&'a str>,
 ) -> RunningCommand<'a> {
     Box::pin(async move { exit_code(json, projects::show(remote, json, project).await) })
 }

@@ -70,8 +70,8 @@ pub enum ProjectChangeCommand {
     },
     /// Change a project's name, description or home page
     Update {
-        /// Id, name or label of the project
-        project: String,
+        /// Id, name or label of the project [default: that of ./svc.toml, else the only one]
+        project: Option<String>,
         /// A new name
         #[arg(long)]
         name: Option<String>,
@@ -87,8 +87,8 @@ pub enum ProjectChangeCommand {
     },
     /// Delete a project with its pages and its database
     Delete {
-        /// Id, name or label of the project
-        project: String,
+        /// Id, name or label of the project [default: that of ./svc.toml, else the only one]
+        project: Option<String>,
         /// Do not ask
         #[arg(long)]
         yes: bool,
@@ -127,7 +127,7 @@ impl ProjectChangeCommand {
                 common,
             } => {
                 let api = ApiClient::new(&common.remote)?;
-                let project = find(&api, Some(&project)).await?;
+                let project = find(&api, project.as_deref()).await?;
                 let body = json!({ "name": name, "description": description, "home": home });
                 let changed = api
                     .call(&endpoints::UPDATE_PROJECT, &[&project.id])
@@ -144,7 +144,7 @@ impl ProjectChangeCommand {
                 common,
             } => {
                 let api = ApiClient::new(&common.remote)?;
-                let project = find(&api, Some(&project)).await?;
+                let project = find(&api, project.as_deref()).await?;
                 let change = "Delete the project with its pages and its database";
                 ChangeQuestion::about(&api, &project, change).confirm(common.output(), yes)?;
                 api.call(&endpoints::DELETE_PROJECT, &[&project.id])
@@ -169,9 +169,13 @@ pub(super) async fn list(remote: &ServerSelectionArgs, json: bool) -> Result<()>
 }
 
 /// Shows a project with its members.
-pub(super) async fn show(remote: &ServerSelectionArgs, json: bool, wanted: &str) -> Result<()> {
+pub(super) async fn show(
+    remote: &ServerSelectionArgs,
+    json: bool,
+    wanted: Option<&str>,
+) -> Result<()> {
     let api = ApiClient::new(remote)?;
-    let project = find(&api, Some(wanted)).await?;
+    let project = find(&api, wanted).await?;
     let detail = api.call(&endpoints::PROJECT, &[&project.id]).send().await?;
     let members = table_of(&detail["members"], &["slug", "type", "state", "visits"]);
     let text = format!("{}\n\n{members}", details_text(&detail));
@@ -290,7 +294,7 @@ async fn find_here(api: &ApiClient) -> Result<RemoteProject> {
             FailureExitCode::NotFound,
             "No such project",
             format!(
-                "You have no project `{}`, which svc.toml names: `svc apply` makes it, and `--project` names another.",
+                "You have no project `{}`, which svc.toml names: `svc apply` makes it. Or name another.",
                 escape_line(&manifest.project)
             ),
         )
@@ -308,7 +312,7 @@ fn expect_single_project(mut found: Vec<RemoteProject>) -> Result<RemoteProject>
         (Some(one), false) => {
             found.push(one);
             Err(CliFailure::local(format!(
-                "Which project? Name one with `--project`. {}",
+                "Which project? Name one. {}",
                 labels_sentence(&found)
             )))
         }

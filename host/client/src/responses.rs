@@ -240,6 +240,20 @@ pub(super) const RESTORED: ResponseConstraints = ResponseConstraints::new(
         ("previous", MemberRule::Cursor),
     ],
 );
+pub(super) const AUDIT: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[
+        (
+            "entries",
+            MemberRule::List(&[
+                ("at", MemberRule::Cursor),
+                ("principal", MemberRule::Id),
+                ("target", MemberRule::Cursor),
+            ]),
+        ),
+        ("next_cursor", MemberRule::Cursor),
+    ],
+);
 pub(super) const ROWS: ResponseConstraints = ResponseConstraints::new(LARGE_BYTES, &[]);
 pub(super) const CATALOG: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,

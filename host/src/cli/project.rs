@@ -5,6 +5,8 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+
 use crate::client::{self, ProjectChangeCommand, ServerSelectionArgs};
 use crate::operators::{self, Operation, OperatorArgs};
 
@@ -22,8 +24,9 @@ pub(super) enum ProjectCommand {
     },
     /// Say what a project has, and with --data whose it is
     Show {
-        /// Id of the project, or the first part of its origin; on a server its name, too
-        project: String,
+        /// Id of the project, or the first part of its origin; on a server its name, too [default there: that of ./svc.toml, else the
+        /// only one]
+        project: Option<String>,
         #[command(flatten)]
         args: OperatorArgs,
         #[command(flatten)]
@@ -49,8 +52,15 @@ impl ProjectCommand {
                 args,
                 remote,
             } => match is_remote(&args, &remote) {
-                true => return Ok(client::show_project(&remote, args.json, &project).await),
-                false => (args, operators::ProjectOperation::Show { project }),
+                true => {
+                    let project = project.as_deref();
+                    return Ok(client::show_project(&remote, args.json, project).await);
+                }
+                false => {
+                    let project = project
+                        .context("Name the project: its id, or the first part of its origin.")?;
+                    (args, operators::ProjectOperation::Show { project })
+                }
             },
             Self::Change(change) => return Ok(client::change_project(change).await),
         };

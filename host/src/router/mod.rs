@@ -315,7 +315,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             )
             .map(&owned),
         )
-        .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(backends::define, backends::list_actions).map(&owned))
         .routes(routes!(backends::query).map(&owned))
         .routes(routes!(backends::batch).map(&owned))
         .routes(routes!(exports::export).map(&owned))

@@ -9,11 +9,14 @@ mod dev;
 mod document;
 mod failures;
 mod hostile;
+mod loads;
 mod pages;
+mod past;
 mod prices;
 mod publish;
 mod session;
 mod terminal;
+mod types;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
