@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
-use jiff::{Span, Zoned};
+use jiff::{Span, ZonedDateTime};
 use serde_json::json;
 
 use super::{BackendTargetArgs, ProjectHandle};
@@ -86,7 +86,9 @@ fn local_text(moment: &str, zone: &TimeZone) -> String {
         |moment| {
             format!(
                 "{} here, ",
-                moment.to_zoned(zone.clone()).strftime(LOCAL_FORMAT)
+                moment
+                    .to_zoned_datetime(zone.clone())
+                    .strftime(LOCAL_FORMAT)
             )
         },
     )
@@ -105,13 +107,13 @@ fn parse(text: &str, now: Timestamp, zone: &TimeZone) -> Result<WrittenTime> {
         ))
     };
     let now = jiff::Timestamp::from_millisecond(now.0).map_err(|_| unknown())?;
-    let time = parse_local(text, &now.to_zoned(zone.clone())).ok_or_else(unknown)?;
+    let time = parse_local(text, &now.to_zoned_datetime(zone.clone())).ok_or_else(unknown)?;
     Ok(WrittenTime::Local(Timestamp(
         time.timestamp().as_millisecond(),
     )))
 }
 
-fn parse_local(text: &str, now: &Zoned) -> Option<Zoned> {
+fn parse_local(text: &str, now: &ZonedDateTime) -> Option<ZonedDateTime> {
     let text = text.to_ascii_lowercase();
     let words: Vec<_> = text.split_ascii_whitespace().collect();
     match words[..] {
@@ -124,7 +126,7 @@ fn parse_local(text: &str, now: &Zoned) -> Option<Zoned> {
             };
             let local = date.to_datetime(parse_clock_time(time)?);
             // A time that the clocks showed twice is the earlier one; one that they left out is as much later.
-            local.to_zoned(now.time_zone().clone()).ok()
+            local.to_zoned_datetime(now.time_zone().clone()).ok()
         }
         _ => None,
     }
@@ -133,7 +135,7 @@ fn parse_local(text: &str, now: &Zoned) -> Option<Zoned> {
 /// Parses a duration: `5 minutes`, `an hour`.
 fn parse_span(count: &str, unit: &str) -> Option<Span> {
     let count = match count {
-        "a" | "an" | "one" => 1,
+        "a" | "an" | "one" => 1_i64,
         count => count.parse::<u32>().ok()?.into(),
     };
     let span = Span::new();

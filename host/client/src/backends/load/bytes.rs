@@ -55,12 +55,9 @@ impl<R: Read> ByteReader<R> {
     /// Takes so many bytes of those that `peek` returned.
     pub(super) fn take(&mut self, count: usize) {
         let taken = &self.buffer[self.start..self.end.min(self.start + count)];
-        self.line += taken
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .map(|_| 1)
-            .sum::<u64>();
-        self.taken += taken.iter().map(|_| 1).sum::<u64>();
+        let lines = taken.iter().filter(|byte| **byte == b'\n').count();
+        self.line += u64::try_from(lines).unwrap_or(u64::MAX);
+        self.taken += u64::try_from(taken.len()).unwrap_or(u64::MAX);
         self.start += taken.len();
     }
 

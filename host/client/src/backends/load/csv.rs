@@ -48,14 +48,10 @@ impl<'a, R: Read> CsvRows<'a, R> {
                 return;
             }
         };
-        loop {
-            match self.row(&header) {
-                Ok(Some(row)) if send(Ok(row)) => {}
-                Ok(_) => return,
-                Err(fault) => {
-                    send(Err(fault));
-                    return;
-                }
+        while let Some(row) = self.row(&header).transpose() {
+            let is_fault = row.is_err();
+            if !send(row) || is_fault {
+                return;
             }
         }
     }
@@ -130,13 +126,15 @@ impl<'a, R: Read> CsvRows<'a, R> {
     }
 
     fn cell(&mut self, line: u64) -> Result<CsvCell, RowFault> {
-        let (mut cell, mut written, mut quotes) = (vec![0; CELL_BYTES], 0, 0);
+        let (mut cell, mut written) = (vec![0; CELL_BYTES], 0);
+        let (mut first, mut quotes) = (None, 0);
         loop {
             let input = match self.bytes.peek() {
                 Ok(input) => input,
                 Err(error) => return Err(self.unreadable(&error)),
             };
             let (result, read, wrote) = self.parser.read_field(input, &mut cell[written..]);
+            first = first.or(input.first().copied());
             quotes += input[..read].iter().filter(|byte| **byte == b'"').count();
             self.bytes.take(read);
             written += wrote;
@@ -155,7 +153,8 @@ impl<'a, R: Read> CsvRows<'a, R> {
                 ReadFieldResult::Field { record_end } => record_end,
                 ReadFieldResult::End => true,
             };
-            if quotes % 2 == 1 && matches!(self.bytes.peek(), Ok([])) {
+            let is_quoted = first == Some(b'"');
+            if is_quoted && quotes % 2 == 1 && matches!(self.bytes.peek(), Ok([])) {
                 let detail = "A quote of this row is not closed.".to_owned();
                 return Err(RowFault { line, detail });
             }
@@ -165,7 +164,7 @@ impl<'a, R: Read> CsvRows<'a, R> {
                 detail: "The row is no text in UTF-8.".to_owned(),
             })?;
             return Ok(CsvCell {
-                text: Some(text).filter(|text| !text.is_empty() || quotes > 0),
+                text: Some(text).filter(|text| !text.is_empty() || is_quoted),
                 is_last,
             });
         }

@@ -59,14 +59,10 @@ impl<'a, R: Read> JsonRows<'a, R> {
 
     /// Passes all rows on, until a fault or until `send` returns false.
     pub(super) fn for_each_row(mut self, send: &mut impl FnMut(Result<FileRow, RowFault>) -> bool) {
-        loop {
-            match self.row() {
-                Ok(Some(row)) if send(Ok(row)) => {}
-                Ok(_) => return,
-                Err(fault) => {
-                    send(Err(fault));
-                    return;
-                }
+        while let Some(row) = self.row().transpose() {
+            let is_fault = row.is_err();
+            if !send(row) || is_fault {
+                return;
             }
         }
     }
