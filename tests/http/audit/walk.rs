@@ -277,6 +277,7 @@ impl OperationsWalk {
         assert_eq!(target, id);
         for (id, below, more) in [
             ("get_backend", "", json!({})),
+            ("list_actions", "/actions", json!({})),
             ("list_backend_history", "/history", json!({})),
             ("export_backend", "/export", json!({})),
             ("list_rooms", "/rooms", json!({})),

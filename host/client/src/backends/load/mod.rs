@@ -87,7 +87,7 @@ struct Load<'a> {
     progress: TerminalProgressBar,
 }
 
-/// What a load has stored.
+/// Rows that a load has stored.
 #[derive(Clone, Copy, Debug, Default)]
 struct LoadedRows {
     rows: usize,
