@@ -1,4 +1,11 @@
 // Typings of the runtime that a project's frontends are given as `window.svc`.
+
+/**
+ * The actions of the project, each with its `params` and with the `row` that it answers. `svc types` writes a declaration that adds
+ * them: then their names, params and columns are checked. Without it any action may be called with any params.
+ */
+interface SvcActions {}
+
 declare namespace svc {
   /** The slug of this page. */
   const slug: string;
@@ -26,15 +33,36 @@ declare namespace svc {
       rows_affected: number;
       truncated: boolean;
     }
-    /** Calls a named action of the project's backend. */
-    function op<T = Row>(action: string, params?: Params): Promise<Result<T>>;
+    /** An action of any name: where `SvcActions` has some, no other. */
+    type AnyAction = [keyof SvcActions] extends [never] ? string : never;
+    type ActionParams<A extends keyof SvcActions> = SvcActions[A] extends { params: infer P } ? P : Params;
+    type ActionRow<A extends keyof SvcActions> = SvcActions[A] extends { row: infer R } ? R : Row;
+    /** Whether all params may be left out. */
+    type NeedsNone<A extends keyof SvcActions> = {} extends ActionParams<A> ? true : false;
 
-    interface Op {
+    /** Calls a named action of the project's backend. */
+    function op<T = Row>(action: AnyAction, params?: Params): Promise<Result<T>>;
+    function op<A extends keyof SvcActions>(
+      action: A,
+      ...params: NeedsNone<A> extends true ? [params?: ActionParams<A>] : [params: ActionParams<A>]
+    ): Promise<Result<ActionRow<A>>>;
+
+    /** A value, or what the first row of an earlier op has in a column. */
+    type Given<V> = V | { from: [op: number, column: string] };
+    interface UncheckedOp {
       action: string;
-      /** A value, or what the first row of an earlier op has in a column. */
-      params?: Record<string, Value | { from: [op: number, column: string] }>;
+      params?: Record<string, Given<Value>>;
     }
+    type GivenParams<A extends keyof SvcActions> = { [N in keyof ActionParams<A>]: Given<ActionParams<A>[N]> };
+    type CheckedOp = {
+      [A in keyof SvcActions]: NeedsNone<A> extends true
+        ? { action: A; params?: GivenParams<A> }
+        : { action: A; params: GivenParams<A> };
+    }[keyof SvcActions];
+    type Op = [keyof SvcActions] extends [never] ? UncheckedOp : CheckedOp;
+    type OpRow<O> = O extends { action: infer A } ? (A extends keyof SvcActions ? ActionRow<A> : Row) : Row;
     /** Calls actions, at most 20, in one transaction: all of them, or none. An error's `details.index` says which failed. */
+    function batch<O extends CheckedOp[]>(ops: [...O]): Promise<{ [I in keyof O]: Result<OpRow<O[I]>> }>;
     function batch<T = Row>(ops: Op[]): Promise<Result<T>[]>;
 
     /**
@@ -45,9 +73,15 @@ declare namespace svc {
      * otherwise: one more ends with `rate_limited`. Returns how to stop.
      */
     function live<T = Row>(
-      action: string,
+      action: AnyAction,
       params: Params | undefined,
       callback: (result: Result<T>) => void,
+      opts?: { onError?: (error: SvcError) => void },
+    ): () => void;
+    function live<A extends keyof SvcActions>(
+      action: A,
+      params: NeedsNone<A> extends true ? ActionParams<A> | undefined : ActionParams<A>,
+      callback: (result: Result<ActionRow<A>>) => void,
       opts?: { onError?: (error: SvcError) => void },
     ): () => void;
   }

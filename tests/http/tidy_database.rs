@@ -33,6 +33,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "batch",
             "connection",
             "migrate",
+            "result_columns",
             "run",
             "schema",
             "schema_faults",

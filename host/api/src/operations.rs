@@ -94,6 +94,7 @@ fn rows() -> Vec<OperationMetadata> {
         "get_backend" "manage_backend" "get" backends::operations::get, at Backend;
         "update_backend" "manage_backend" "update" backends::operations::update, at ControlWithBackend, changes [BackendMigrate, BackendUpdate];
         "define_actions" "manage_backend" "update" backends::operations::define, at ControlWithBackend, changes [BackendDefine, ActionDelete];
+        "list_actions" backends::operations::list_actions, at Backend;
         "list_action_versions" "manage_backend" "action_versions" backends::operations::action_versions, at Control;
         "rollback_action" "manage_backend" "rollback_action" backends::operations::rollback_action, at ControlWithBackend, changes [ActionRollback];
         "delete_action" "manage_backend" "delete_action" backends::operations::delete_action, at ControlWithBackend, changes [ActionDelete];

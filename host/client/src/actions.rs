@@ -88,6 +88,9 @@ pub enum ActionCommand {
         /// The page to call it through [default: any of the project]
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
+        /// Call it as this signed-in visitor, whose id is `:svc_user_id` [default: as nobody]
+        #[arg(long = "as", value_name = "USER_ID")]
+        visitor: Option<String>,
         #[command(flatten)]
         args: BackendTargetArgs,
     },
@@ -307,13 +310,20 @@ impl ActionCommand {
                 name,
                 params: given,
                 page,
+                visitor,
                 args,
             } => {
-                let body = json!({ "action": name, "params": parse_params(&given)? });
+                let params = parse_params(&given)?;
                 let at = args.find().await?;
                 let page = at.page(page).await?;
-                // Visitors have no credential.
-                let asked = at.api.call(&endpoints::OP, &[&page]).bearer(None);
+                let asked = at.api.call(&endpoints::OP, &[&page]);
+                // Visitors have no credential; only an owner calls as one of them.
+                let asked = match visitor {
+                    Some(_) => asked,
+                    None => asked.bearer(None),
+                };
+                let visitor = visitor.map(|id| json!({ "user_id": id }));
+                let body = json!({ "action": name, "params": params, "as": visitor });
                 let result = asked.body(body).send().await?;
                 result_table::print(args.output(), &result)
             }

@@ -91,8 +91,6 @@ endpoints! {
     RELEASES: GET "/api/v1/projects/{id}/frontends/{target}/releases" [] {} => RELEASES;
     /// Releases several parts of a project at once.
     RELEASE: POST "/api/v1/projects/{id}/release" [] {"migrations" "migrations.ddl" "migrations.note" "actions" "actions.name" "actions.sql" "actions.note" "actions.defaults" "actions.expected_version" "remove_actions" "remove_actions.name" "remove_actions.expected_version" "pages" "pages.slug" "pages.type" "pages.content" "pages.title" "pages.expected_active_revision_id" "remove_pages" "remove_pages.slug" "remove_pages.expected_active_revision_id" "home" "message" "dry_run"} creates => RELEASED;
-    /// Lists who changed what in a workspace.
-    AUDIT: GET "/api/v1/workspaces/{id}/audit" ["limit" "cursor"] {} => AUDIT;
     /// Reads a backend.
     BACKEND: GET "/api/v1/projects/{id}/backend" [] {} => BACKEND;
     /// Makes a backend.
@@ -109,6 +107,10 @@ endpoints! {
     ROLLBACK_ACTION: POST "/api/v1/projects/{id}/backend/actions/{name}/rollback" [] {"version" "expected_version"} once => ACTION;
     /// Deletes an action.
     DELETE_ACTION: DELETE "/api/v1/projects/{id}/backend/actions/{name}" ["expected_version"] {} => NOTHING;
+    /// Lists actions, each with the columns of its rows.
+    ACTIONS: GET "/api/v1/projects/{id}/backend/actions" [] {} => BACKEND;
+    /// Runs the owner's SQL without a page.
+    OWNER_QUERY: POST "/api/v1/projects/{id}/backend/query" [] {"sql" "params"} once => ROWS;
     /// Lists moments.
     HISTORY: GET "/api/v1/projects/{id}/backend/history" ["limit" "before"] {} => MOMENTS;
     /// Restores the rows of an earlier moment.
@@ -116,9 +118,13 @@ endpoints! {
     /// Copies the database.
     EXPORT: GET "/api/v1/projects/{id}/backend/export" [] {} => NOTHING;
     /// Calls an action.
-    OP: POST "/{slug}/api/op" [] {"action" "params"} once => ROWS;
+    OP: POST "/{slug}/api/op" [] {"action" "params" "as"} once => ROWS;
     /// Runs the owner's SQL.
     QUERY: POST "/{slug}/api/query" [] {"sql" "params"} once => ROWS;
+    /// Lists who has changed what in a workspace.
+    AUDIT: GET "/api/v1/workspaces/{id}/audit" ["limit" "cursor"] {} => AUDIT;
+    /// Reads the typings of a page's runtime.
+    TYPINGS: GET "/_svc/runtime.d.ts" [] {} => NOTHING;
     /// Lists the catalog of prices.
     CATALOG: GET "/api/v1/projects/{id}/payments/catalog" [] {} => CATALOG;
     /// Adds a price.

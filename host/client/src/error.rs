@@ -49,6 +49,8 @@ pub(super) struct CliFailure {
     hints: Vec<String>,
     /// Files that were refused, by the names of the problem's entries; the empty name stands for a problem without entries.
     files: BTreeMap<String, PathBuf>,
+    /// Line of the file that was refused, where its text is no script.
+    line: Option<u64>,
     /// Problem document of the server.
     problem: Option<Map<String, Value>>,
     /// Lines below the message, each about one thing.
@@ -75,6 +77,7 @@ impl CliFailure {
             detail: detail.into().into(),
             hints: Vec::new(),
             files: BTreeMap::new(),
+            line: None,
             problem: None,
             lines: Vec::new(),
         }
@@ -141,6 +144,13 @@ impl CliFailure {
     #[must_use]
     pub(super) fn with_file(self, file: &Path) -> Self {
         self.with_files([(String::new(), file.to_owned())])
+    }
+
+    /// Adds the line of the file that was refused.
+    #[must_use]
+    pub(super) fn with_line(mut self, line: u64) -> Self {
+        self.line = Some(line);
+        self
     }
 
     /// Adds the files of a batch, by the names of the problem's entries.
@@ -263,9 +273,14 @@ impl CliFailure {
             _ => detail,
         };
         let detail = indent_paragraph(detail);
-        match file {
-            Some(file) => format!("error: {}: {title}: {detail}", location(file, position)),
-            None => format!("error: {title}: {detail}"),
+        match (file, self.line) {
+            (Some(file), Some(line)) => {
+                format!("error: {}:{line}: {title}: {detail}", location(file, None))
+            }
+            (Some(file), None) => {
+                format!("error: {}: {title}: {detail}", location(file, position))
+            }
+            (None, _) => format!("error: {title}: {detail}"),
         }
     }
 
@@ -299,6 +314,9 @@ impl CliFailure {
         error.insert("exit".into(), (self.exit as u8).into());
         if let Some(file) = self.files.get("") {
             error.insert("file".into(), file.display().to_string().into());
+        }
+        if let Some(line) = self.line {
+            error.insert("line".into(), line.into());
         }
         if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {

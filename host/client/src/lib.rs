@@ -31,6 +31,7 @@ mod result_table;
 mod revisions;
 mod secret;
 mod source;
+mod types;
 
 use std::path::Path;
 use std::pin::Pin;
@@ -46,7 +47,7 @@ use svc_sources::ContentType;
 
 pub use manifest::{DevServerSettings, FolderDevCommand, StartedDevServer};
 pub use profile::ServerSelectionArgs;
-pub use projects::ProjectChangeCommand;
+pub use projects::{EnvironmentArgs, ProjectChangeCommand};
 
 /// A running command. It is boxed, so that its code is made in this package and not where it is awaited.
 pub type RunningCommand<'a> = Pin<Box<dyn Future<Output = ExitCode> + 'a>>;
@@ -85,6 +86,8 @@ pub enum ClientCommand {
     /// List, define and call actions
     #[command(subcommand)]
     Action(actions::ActionCommand),
+    /// Write TypeScript declarations of a project's actions
+    Types(types::TypesCommand),
     /// List, add and withdraw what a project sells
     #[command(subcommand)]
     Price(prices::PriceCommand),
@@ -139,6 +142,7 @@ impl ClientCommand {
             Self::Revision(revision) => revision.run().await,
             Self::Backend(backend) => backend.run().await,
             Self::Action(action) => action.run().await,
+            Self::Types(types) => types.run().await,
             Self::Price(price) => price.run().await,
         }
     }
@@ -149,13 +153,13 @@ pub fn list_projects(remote: &ServerSelectionArgs, json: bool) -> RunningCommand
     Box::pin(async move { exit_code(json, projects::list(remote, json).await) })
 }
 
-/// Shows one of the caller's projects.
+/// Shows one of the caller's projects; without a name that of the working directory.
 pub fn show_project<'a>(
     remote: &'a ServerSelectionArgs,
     json: bool,
-    project: &'a str,
+    wanted: (Option<&'a str>, &'a EnvironmentArgs),
 ) -> RunningCommand<'a> {
-    Box::pin(async move { exit_code(json, projects::show(remote, json, project).await) })
+    Box::pin(async move { exit_code(json, projects::show(remote, json, wanted).await) })
 }
 
 /// Creates, changes or deletes a project.

@@ -53,7 +53,7 @@ pub struct ProjectSelectionArgs {
 
 /// Which environment of a folder a command is for.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct EnvironmentArgs {
+pub struct EnvironmentArgs {
     /// The environment of svc.toml; SVC_ENV names it, too [default: what svc.toml says at its top]
     #[arg(long, value_name = "NAME")]
     env: Option<String>,
@@ -140,8 +140,8 @@ pub enum ProjectChangeCommand {
     },
     /// Change a project's name, description or home page
     Update {
-        /// Id, name or label of the project
-        project: String,
+        /// Id, name or label of the project [default: that of ./svc.toml, else the only one]
+        project: Option<String>,
         /// A new name
         #[arg(long)]
         name: Option<String>,
@@ -151,17 +151,21 @@ pub enum ProjectChangeCommand {
         /// The slug that the project's address leads to; an empty one for the oldest page
         #[arg(long, value_name = "SLUG")]
         home: Option<String>,
+        #[command(flatten)]
+        environment: EnvironmentArgs,
         /// Where, and how it is answered.
         #[command(flatten)]
         common: CommonArgs,
     },
     /// Delete a project with its pages and its database
     Delete {
-        /// Id, name or label of the project
-        project: String,
+        /// Id, name or label of the project [default: that of ./svc.toml, else the only one]
+        project: Option<String>,
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        environment: EnvironmentArgs,
         /// Where, and how it is answered.
         #[command(flatten)]
         common: CommonArgs,
@@ -194,10 +198,11 @@ impl ProjectChangeCommand {
                 name,
                 description,
                 home,
+                environment,
                 common,
             } => {
-                let api = ApiClient::new(&common.remote)?;
-                let project = find(&api, &project).await?;
+                let wanted = project.as_deref();
+                let (api, project) = open(&common.remote, wanted, &environment).await?;
                 let body = json!({ "name": name, "description": description, "home": home });
                 let changed = api
                     .call(&endpoints::UPDATE_PROJECT, &[&project.id])
@@ -211,10 +216,11 @@ impl ProjectChangeCommand {
             Self::Delete {
                 project,
                 yes,
+                environment,
                 common,
             } => {
-                let api = ApiClient::new(&common.remote)?;
-                let project = find(&api, &project).await?;
+                let wanted = project.as_deref();
+                let (api, project) = open(&common.remote, wanted, &environment).await?;
                 let change = "Delete the project with its pages and its database";
                 ChangeQuestion::about(&api, &project, change).confirm(common.output(), yes)?;
                 api.call(&endpoints::DELETE_PROJECT, &[&project.id])
@@ -239,9 +245,12 @@ pub(super) async fn list(remote: &ServerSelectionArgs, json: bool) -> Result<()>
 }
 
 /// Shows a project with its members.
-pub(super) async fn show(remote: &ServerSelectionArgs, json: bool, wanted: &str) -> Result<()> {
-    let api = ApiClient::new(remote)?;
-    let project = find(&api, wanted).await?;
+pub(super) async fn show(
+    remote: &ServerSelectionArgs,
+    json: bool,
+    (wanted, environment): (Option<&str>, &EnvironmentArgs),
+) -> Result<()> {
+    let (api, project) = open(remote, wanted, environment).await?;
     let detail = api.call(&endpoints::PROJECT, &[&project.id]).send().await?;
     let members = table_of(&detail["members"], &["slug", "type", "state", "visits"]);
     let text = format!("{}\n\n{members}", details_text(&detail));
@@ -372,7 +381,7 @@ fn expect_single_project(mut found: Vec<RemoteProject>) -> Result<RemoteProject>
         (Some(one), false) => {
             found.push(one);
             Err(CliFailure::local(format!(
-                "Which project? Name one with `--project`. {}",
+                "Which project? Name one. {}",
                 labels_sentence(&found)
             )))
         }

@@ -238,18 +238,6 @@ pub(super) const RELEASED: ResponseConstraints = ResponseConstraints::new(
         ),
     ],
 );
-pub(super) const AUDIT: ResponseConstraints = ResponseConstraints::new(
-    LIST_BYTES,
-    &[(
-        "entries",
-        MemberRule::List(&[
-            ("at", MemberRule::Cursor),
-            ("principal", MemberRule::Id),
-            ("target", MemberRule::Id),
-            ("action", MemberRule::Cursor),
-        ]),
-    )],
-);
 pub(super) const BACKEND: ResponseConstraints = ResponseConstraints::new(
     LARGE_BYTES,
     &[
@@ -287,6 +275,21 @@ pub(super) const RESTORED: ResponseConstraints = ResponseConstraints::new(
     &[
         ("restored_to", MemberRule::Cursor),
         ("previous", MemberRule::Cursor),
+    ],
+);
+pub(super) const AUDIT: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[
+        (
+            "entries",
+            MemberRule::List(&[
+                ("at", MemberRule::Cursor),
+                ("principal", MemberRule::Id),
+                ("action", MemberRule::Cursor),
+                ("target", MemberRule::Cursor),
+            ]),
+        ),
+        ("next_cursor", MemberRule::Cursor),
     ],
 );
 pub(super) const ROWS: ResponseConstraints = ResponseConstraints::new(LARGE_BYTES, &[]);

@@ -96,6 +96,18 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     if path.as_os_str() == STDIN {
         return read_bounded(std::io::stdin().lock(), path);
     }
+    let (file, bytes) = open_regular(path)?;
+    if bytes > MAX_BYTES {
+        return Err(too_large(path, bytes));
+    }
+    read_bounded(file, path)
+}
+
+/// Opens a file; returns its length, too. A link is not followed.
+///
+/// # Errors
+/// When it cannot be read, or is no regular file.
+pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
     let failed = |error: std::io::Error| CliFailure::file_system("Reading", path, &error);
     // Checked before opening, since opening a device may have effects.
     check_regular(path, &std::fs::symlink_metadata(path).map_err(failed)?)?;
@@ -106,10 +118,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     let file = File::from(opened.map_err(|error| failed(error.into()))?);
     let found = file.metadata().map_err(failed)?;
     check_regular(path, &found)?;
-    if found.len() > MAX_BYTES {
-        return Err(too_large(path, found.len()));
-    }
-    read_bounded(file, path)
+    Ok((file, found.len()))
 }
 
 /// Checks that a path that the user has named is a regular file.

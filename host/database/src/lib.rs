@@ -46,6 +46,7 @@ mod reader_pool;
 mod reads;
 mod replica;
 mod restore;
+mod result_columns;
 mod run;
 mod schema;
 mod schema_faults;
@@ -89,6 +90,7 @@ pub use replica::{Replica, ReplicaError};
 pub use restore::{
     DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,
 };
+pub use result_columns::{DescribedStatement, ResultColumn};
 pub use run::{ResultJson, StatementCall};
 pub use schema::{
     Column, DatabaseInventory, Index, MigrationMarker, Schema, Table, TableRows, View,

@@ -10,6 +10,7 @@ use super::changed_tables::StatementTables;
 use super::connection::TenantConnection;
 use super::database::{Database, await_answer};
 use super::error::{StatementRunError, internal_error};
+use super::result_columns::{DescribedStatement, ResultColumn, describe};
 use super::run::{ResultJson, StatementCall, prepare, run, run_inline};
 use super::timing::{
     DELAYED_BUDGET, INLINE_BUDGET, SHORT_BUDGET, StatementLane, StatementTiming, thread_cpu_time,
@@ -140,6 +141,21 @@ impl Database {
         let budget = self.limits.time;
         self.with_reader(StatementLane::Short, move |reader| {
             prepare(reader, &sql, writes, budget)
+        })
+        .await
+    }
+
+    /// Describes the columns of statements' rows, without running any. `None` for one that SQLite refuses by now.
+    ///
+    /// # Errors
+    /// [`StatementRunError`].
+    pub async fn describe(
+        &self,
+        statements: Vec<DescribedStatement>,
+    ) -> Result<Vec<Option<Vec<ResultColumn>>>, StatementRunError> {
+        let budget = self.limits.time;
+        self.with_reader(StatementLane::Long, move |reader| {
+            describe(reader, &statements, budget)
         })
         .await
     }

@@ -165,6 +165,26 @@ pub(super) fn read_view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
         .collect()
 }
 
+/// A view with its SQL.
+#[derive(Clone, Debug)]
+pub(super) struct NamedView {
+    /// Name in lower case.
+    pub(super) name: String,
+    /// Statement that made it.
+    pub(super) sql: String,
+}
+
+/// Reads the views.
+pub(super) fn read_named_views(c: &Connection) -> rusqlite::Result<Vec<NamedView>> {
+    let sql = "SELECT lower(name), sql FROM sqlite_schema WHERE type = 'view'";
+    query_rows(c, sql, |row| {
+        Ok(NamedView {
+            name: row.get(0)?,
+            sql: row.get(1)?,
+        })
+    })
+}
+
 /// Reads the markers of migrations, oldest first.
 pub(super) fn read_markers(c: &Connection) -> rusqlite::Result<Vec<MigrationMarker>> {
     let sql = "SELECT version, checksum FROM svc_migrations ORDER BY version";

@@ -3,15 +3,24 @@
 
 /// A name or keyword in SQL.
 #[derive(Debug)]
-struct SqlWord {
+pub(super) struct SqlWord {
     /// Byte offset of the token.
     start: usize,
     /// Text in lower case, without quotes.
-    name: String,
+    pub(super) name: String,
     /// Whether the token is written without quotes, so that it may be a keyword.
     is_unquoted: bool,
     /// Byte before the token, without white space.
     before: u8,
+    /// Number of parentheses that are open around the token.
+    pub(super) depth: usize,
+}
+
+impl SqlWord {
+    /// Whether the token may be one of these keywords.
+    pub(super) fn is_keyword(&self, keywords: &[&str]) -> bool {
+        self.is_unquoted && keywords.contains(&self.name.as_str())
+    }
 }
 
 /// Keywords that a table's name may follow.
@@ -135,10 +144,10 @@ fn normalize_name(name: &str) -> String {
 }
 
 /// Lists the names and keywords of SQL in their order, without strings, comments and numbers.
-fn tokenize(sql: &str) -> Vec<SqlWord> {
+pub(super) fn tokenize(sql: &str) -> Vec<SqlWord> {
     let bytes = sql.as_bytes();
     let mut found = Vec::new();
-    let (mut at, mut before) = (0, b' ');
+    let (mut at, mut before, mut depth) = (0, b' ', 0_usize);
     while let Some(byte) = bytes.get(at) {
         let rest = &sql.as_bytes()[at..];
         let (length, word) = match byte {
@@ -175,7 +184,13 @@ fn tokenize(sql: &str) -> Vec<SqlWord> {
                 name,
                 is_unquoted,
                 before,
+                depth,
             });
+        }
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
         }
         if !byte.is_ascii_whitespace() {
             before = *byte;

@@ -5,7 +5,9 @@
 
 use std::process::ExitCode;
 
-use crate::client::{self, ProjectChangeCommand, ServerSelectionArgs};
+use anyhow::Context as _;
+
+use crate::client::{self, EnvironmentArgs, ProjectChangeCommand, ServerSelectionArgs};
 use crate::operators::{self, Operation, OperatorArgs};
 
 #[derive(Debug, clap::Subcommand)]
@@ -22,8 +24,11 @@ pub(super) enum ProjectCommand {
     },
     /// Say what a project has, and with --data whose it is
     Show {
-        /// Id of the project, or the first part of its origin; on a server its name, too
-        project: String,
+        /// Id of the project, or the first part of its origin; on a server its name, too [default there: that of ./svc.toml, else the
+        /// only one]
+        project: Option<String>,
+        #[command(flatten)]
+        environment: EnvironmentArgs,
         #[command(flatten)]
         args: OperatorArgs,
         #[command(flatten)]
@@ -46,11 +51,19 @@ impl ProjectCommand {
             },
             Self::Show {
                 project,
+                environment,
                 args,
                 remote,
             } => match is_remote(&args, &remote) {
-                true => return Ok(client::show_project(&remote, args.json, &project).await),
-                false => (args, operators::ProjectOperation::Show { project }),
+                true => {
+                    let wanted = (project.as_deref(), &environment);
+                    return Ok(client::show_project(&remote, args.json, wanted).await);
+                }
+                false => {
+                    let project = project
+                        .context("Name the project: its id, or the first part of its origin.")?;
+                    (args, operators::ProjectOperation::Show { project })
+                }
             },
             Self::Change(change) => return Ok(client::change_project(change).await),
         };

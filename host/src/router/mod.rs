@@ -317,7 +317,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             )
             .map(&owned),
         )
-        .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(backends::define, backends::list_actions).map(&owned))
         .routes(routes!(backends::delete_action).map(&owned))
         .routes(routes!(backends::action_versions).map(&owned))
         .routes(routes!(backends::rollback_action).map(&owned))

@@ -107,7 +107,7 @@ fn place_of_backend<'r>(
 ) -> Option<RequestPlace<'r>> {
     match *path {
         [] if *method == Method::DELETE => Some(RequestPlace::Control),
-        [] if [Method::GET, Method::HEAD].contains(method) => Some(backend),
+        [] | ["actions"] if [Method::GET, Method::HEAD].contains(method) => Some(backend),
         [] if *method == Method::PATCH && is_dry_run(query) => Some(backend),
         ["actions"] if *method == Method::PUT && is_dry_run(query) => Some(backend),
         ["actions", _, "versions"] => Some(RequestPlace::Control),
@@ -236,6 +236,7 @@ mod tests {
                 "control with backend",
             ),
             ("DELETE /api/v1/projects/p/backend", "control"),
+            ("GET /api/v1/projects/p/backend/actions", "project p"),
             (
                 "PUT /api/v1/projects/p/backend/actions",
                 "control with backend",

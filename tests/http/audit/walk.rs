@@ -288,6 +288,7 @@ impl OperationsWalk {
         self.change_action(&at, project, &id).await;
         for (id, below, more) in [
             ("get_backend", "", json!({})),
+            ("list_actions", "/actions", json!({})),
             ("list_backend_history", "/history", json!({})),
             ("export_backend", "/export", json!({})),
             ("list_rooms", "/rooms", json!({})),

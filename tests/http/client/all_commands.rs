@@ -69,6 +69,7 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "backend" "create" "a.sql", "a.sql";
     owner "backend" "migrate" "a.sql", "a.sql";
     owner "backend" "query" "SELECT 1";
+    owner "backend" "load" "t" "a.csv";
     owner "backend" "realtime" "on";
     owner "backend" "agents" "on";
     owner "backend" "history";
@@ -82,6 +83,7 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "action" "rollback" "a" "1";
     owner "action" "delete" "a" "--yes";
     owner "action" "call" "a";
+    owner "types";
     owner "price" "list";
     owner "price" "add" "pro" "--product" "Club" "--label" "Monthly" "--amount" "500" "--currency" "eur";
     owner "price" "withdraw" "pro";
@@ -99,6 +101,7 @@ async fn start_fixture() -> ClientFixture {
     fixture.write("svc.toml", "project = \"Shop\"\n[pages]\na = \"a.md\"\n");
     fixture.write("a.md", "# A");
     fixture.write("a.sql", "SELECT 1 AS one");
+    fixture.write("a.csv", "a\n1\n");
     fixture.write("token", "svcd_0");
     fixture
 }

@@ -12,12 +12,15 @@ mod failures;
 mod folder_prices;
 mod histories;
 mod hostile;
+mod loads;
 mod pages;
+mod past;
 mod prices;
 mod publish;
 mod session;
 mod terminal;
 mod three_states;
+mod types;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use super::ClientFixture;
 use crate::owner::text;
 
 /// A command at a pseudo-terminal, with its input and its screen.
-struct Terminal {
+pub(super) struct Terminal {
     child: Child,
     keys: ChildStdin,
     screen: Arc<Mutex<String>>,
@@ -21,7 +21,7 @@ struct Terminal {
 
 impl Terminal {
     /// Starts a command there.
-    fn start(command: &Command) -> Self {
+    pub(super) fn start(command: &Command) -> Self {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words: Vec<_> = words
             .map(|word| shell_quoted(word.to_str().unwrap()))
@@ -109,7 +109,7 @@ impl Terminal {
     }
 
     /// Answers one question and waits for the end.
-    async fn answer_question(mut self, question: &str, keys: &str) -> (i32, String) {
+    pub(super) async fn answer_question(mut self, question: &str, keys: &str) -> (i32, String) {
         self.wait_for_text(question).await;
         self.type_keys(keys);
         self.wait_for_exit().await

@@ -53,6 +53,9 @@ impl ExampleRecorder {
             .await;
         let to = (Method::GET, backend.as_str());
         self.answer(("get_backend", "backend"), to, None).await;
+        let path = format!("{backend}/actions");
+        let to = (Method::GET, path.as_str());
+        self.answer(("list_actions", "actions"), to, None).await;
         let count = json!({ "sql": "SELECT count(*) AS n FROM notes WHERE done = :done", "params": { "done": 0 }, "read_only": true });
         let path = format!("{backend}/query");
         let to = (Method::POST, path.as_str());

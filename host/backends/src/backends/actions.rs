@@ -11,9 +11,9 @@ use super::model::{BackendError, CallableAction, StoredActionVersion};
 use super::service::Backends;
 use super::{store, verdicts};
 use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
-use svc_base::ids::BackendId;
+use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
-use svc_database::StatementRunError;
+use svc_database::{DescribedStatement, ResultColumn, StatementRunError};
 use svc_sandbox::AllowedStatement;
 
 /// Approximate number of backends whose actions are cached.
@@ -124,6 +124,31 @@ impl ActionDefinitions {
             actions: Arc::clone(&backends.actions),
             backends: Arc::clone(backends),
         }
+    }
+
+    /// Lists the newest version of every action, with the columns of its rows. `None` for one that does not work by now.
+    ///
+    /// # Errors
+    /// `NotFound` if the project has no backend.
+    pub async fn describe(
+        &self,
+        project: ProjectId,
+    ) -> Result<Vec<(StoredActionVersion, Option<Vec<ResultColumn>>)>, BackendError> {
+        let id = self.backends.require_backend(project).await?.id;
+        let control = &self.backends.infra.control;
+        let actions = control.read(move |c| store::actions(c, &id)).await?;
+        let statements = actions.iter().map(|action| DescribedStatement {
+            sql: action
+                .sql
+                .get(action.verdict.start..action.verdict.end)
+                .unwrap_or_default()
+                .into(),
+            writes: super::model::is_writing_statement(&action.verdict),
+        });
+        let statements = statements.collect();
+        let database = self.backends.databases.load(id).await?;
+        let columns = database.describe(statements).await?;
+        Ok(actions.into_iter().zip(columns).collect())
     }
 
     /// Returns the newest version of an action; judges it again if another gate judged it before.

@@ -16,7 +16,9 @@ use super::requests::{
     ListActionVersions, RollbackAction, UpdateBackend,
 };
 use super::scope::AuthorizedBackend;
-use super::views::{ActionList, ActionVersionList, ActionView, BackendView, Defined, Updated};
+use super::views::{
+    ActionList, ActionVersionList, ActionView, BackendView, Defined, DescribedActionList, Updated,
+};
 use super::{ActionDefinitions, Backends, MigrationService};
 use crate::access::{Editor, Viewer};
 use crate::control::kept_answers::AnswerRecorder;
@@ -85,6 +87,18 @@ pub async fn update(
 /// Deletes the backend of a project with its data; a missing backend is not an error.
 pub async fn delete(backends: Arc<Backends>, at: AuthorizedProject<Editor>) -> Result<(), Problem> {
     Ok(backends.delete(at.project.id).await?)
+}
+
+/// Lists the actions, with the columns of their rows.
+///
+/// # Errors
+/// `query_timeout`, `database_busy`.
+pub async fn list_actions(
+    definitions: Arc<ActionDefinitions>,
+    at: AuthorizedBackend<Viewer>,
+) -> Result<DescribedActionList, Problem> {
+    let described = definitions.describe(at.at.project.id).await?;
+    Ok(DescribedActionList::new(described))
 }
 
 /// Defines actions, all or none of a batch, or tries them. With `replace`, those that are left out end.

@@ -15,7 +15,9 @@ use super::requests::{
     CreateBackend, DefineActions, DeleteAction, ListActionVersions, RollbackAction, UpdateBackend,
 };
 use super::scope::AuthorizedBackend;
-use super::views::{ActionVersionList, ActionView, BackendView, Defined, Updated};
+use super::views::{
+    ActionVersionList, ActionView, BackendView, Defined, DescribedActionList, Updated,
+};
 use super::{ActionDefinitions, Backends, MigrationService, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
@@ -131,6 +133,26 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     operations::delete(backends, at).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// List the actions
+///
+/// An extension. Each with the columns of its rows, by the types that their tables declare: for programs that make types of them.
+#[utoipa::path(
+    operation_id = "list_actions",
+    get, path = "/api/v1/projects/{id}/backend/actions", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    responses((status = 200, description = "The actions, by name.", body = DescribedActionList)),
+    extensions(("x-problems" = json!("owner forbidden not_found query_timeout database_busy"))),
+    security(("bearer" = []))
+)]
+pub async fn list_actions(
+    State(definitions): State<Arc<ActionDefinitions>>,
+    at: AuthorizedBackend<Viewer>,
+    query: UnparsedQuery,
+) -> Result<Json<DescribedActionList>, Problem> {
+    query.none()?;
+    operations::list_actions(definitions, at).await.map(Json)
 }
 
 /// Define actions

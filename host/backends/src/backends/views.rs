@@ -14,7 +14,7 @@ use super::model::{param_names, requires_identity};
 use crate::config::Config;
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
-use svc_database::{DatabaseInventory, Schema, SchemaWarning, TableRows};
+use svc_database::{DatabaseInventory, ResultColumn, Schema, SchemaWarning, TableRows};
 use svc_sandbox::StatementKind;
 
 /// Version of the description of backends.
@@ -195,6 +195,23 @@ pub struct ActionList {
     pub actions: Vec<ActionView>,
 }
 
+/// An action with the columns of its rows.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DescribedAction {
+    /// The action.
+    #[serde(flatten)]
+    action: ActionView,
+    /// Columns of its rows; null if the statement does not work with the schema as it is.
+    columns: Option<Vec<ResultColumn>>,
+}
+
+/// All actions of a backend, with the columns of their rows. An extension.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DescribedActionList {
+    /// By name.
+    actions: Vec<DescribedAction>,
+}
+
 /// Outcome of a migration.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MigrationView {
@@ -293,6 +310,19 @@ impl ActionList {
     pub fn new(actions: &[StoredActionVersion]) -> Self {
         Self {
             actions: actions.iter().map(ActionView::from).collect(),
+        }
+    }
+}
+
+impl DescribedActionList {
+    /// Returns the view of described actions.
+    pub fn new(described: Vec<(StoredActionVersion, Option<Vec<ResultColumn>>)>) -> Self {
+        let actions = described.iter().map(|(action, columns)| DescribedAction {
+            action: action.into(),
+            columns: columns.clone(),
+        });
+        Self {
+            actions: actions.collect(),
         }
     }
 }

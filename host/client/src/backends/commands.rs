@@ -7,7 +7,7 @@ use serde_json::json;
 use super::views::{details_text, dry_run_text, warnings};
 use super::{BackendTargetArgs, read_script};
 use crate::error::{CliFailure, Result};
-use crate::output::{member_text, quote_shell_word};
+use crate::output::member_text;
 use crate::params::parse_params;
 use crate::source::STDIN;
 use crate::{endpoints, result_table};
@@ -94,41 +94,6 @@ pub(super) async fn set_switch(
     let changed = at.send(&endpoints::UPDATE_BACKEND, body).await?;
     args.output()
         .print_answer(&changed, &format!("{name} are {state}"))
-}
-
-pub(super) async fn history(
-    limit: u32,
-    before: Option<String>,
-    args: &BackendTargetArgs,
-) -> Result<()> {
-    let at = args.find().await?;
-    let asked = at.api.call(&endpoints::HISTORY, &at.path_parts());
-    let asked = asked.query("limit", Some(limit)).query("before", before);
-    let history = asked.send().await?;
-    if let Some(next) = history["next_before"].as_str() {
-        args.output().print_note(&format!(
-            "There are more: --before {}",
-            quote_shell_word(next)
-        ));
-    }
-    let moments = history["moments"].as_array().into_iter().flatten();
-    let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();
-    args.output().print_answer(&history, &moments.join("\n"))
-}
-
-pub(super) async fn restore(moment: &str, yes: bool, args: &BackendTargetArgs) -> Result<()> {
-    let at = args.find().await?;
-    let change = format!("Make every row what it was at {moment}");
-    at.question(&change).confirm(args.output(), yes)?;
-    let restored = at
-        .send(&endpoints::RESTORE, json!({ "at": moment }))
-        .await?;
-    let text = format!(
-        "restored to {}\nto undo this: svc backend restore {}",
-        member_text(&restored, "restored_to"),
-        quote_shell_word(&member_text(&restored, "previous"))
-    );
-    args.output().print_answer(&restored, &text)
 }
 
 pub(super) async fn delete(yes: bool, args: &BackendTargetArgs) -> Result<()> {

@@ -2,6 +2,9 @@
 
 mod commands;
 mod export;
+mod history;
+mod load;
+mod past;
 mod views;
 
 use std::path::{Path, PathBuf};
@@ -58,15 +61,24 @@ pub enum BackendCommand {
         sql: String,
         /// Binds of the statement: `name=text`, or `name:=JSON` for numbers and null
         params: Vec<String>,
-        /// The page to ask through [default: any project_option the project]
+        /// The page to ask through [default: any of the project]
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
         args: BackendTargetArgs,
     },
+    /// Insert the rows of a file into a table, 500 in one transaction
+    Load {
+        /// Name of the table
+        table: String,
+        #[command(flatten)]
+        file: load::RowFileArgs,
+        #[command(flatten)]
+        args: BackendTargetArgs,
+    },
     /// Open or close the rooms
     Realtime {
-        /// `args` or `off`
+        /// `on` or `off`
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
@@ -74,7 +86,7 @@ pub enum BackendCommand {
     },
     /// Offer the actions to agents as tools, or offer them no more
     Agents {
-        /// `args` or `off`
+        /// `on` or `off`
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
@@ -93,7 +105,8 @@ pub enum BackendCommand {
     },
     /// Make the rows what they were at a time
     Restore {
-        /// When, as `svc backend history` lists it
+        /// When, as `svc backend history` lists it, or in local time: "5 minutes ago", "yesterday 18:00", "2026-11-20 18:00"
+        #[arg(value_name = "TIME")]
         at: String,
         /// Do not ask
         #[arg(long)]
@@ -218,6 +231,10 @@ impl BackendCommand {
                 page,
                 args,
             } => commands::query(sql, &params, page, &args).await,
+            Self::Load { table, file, args } => {
+                let load = load::load(&table, &file.file, file.format, &args);
+                super::run_until_interrupt(load, "Transactions that were done stay.").await
+            }
             Self::Realtime { state, args } => {
                 commands::set_switch("realtime", "rooms", &state, &args).await
             }
@@ -228,8 +245,8 @@ impl BackendCommand {
                 limit,
                 before,
                 args,
-            } => commands::history(limit, before, &args).await,
-            Self::Restore { at, yes, args } => commands::restore(&at, yes, &args).await,
+            } => history::list(limit, before, &args).await,
+            Self::Restore { at, yes, args } => past::restore(&at, yes, &args).await,
             Self::Export {
                 output,
                 force,
