@@ -28,7 +28,7 @@ const MAX_SHOWN_ACTIONS: usize = 50;
 /// Rules by which the folder and the server are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanRules<'a> {
-    /// What both had when they last met.
+    /// Texts that both had when they last met.
     pub(super) meetings: &'a Meetings,
     /// Whether the folder's counts, whatever the server has.
     pub(super) force: bool,
