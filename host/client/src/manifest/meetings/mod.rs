@@ -93,6 +93,24 @@ impl Meetings {
         }
     }
 
+    /// Meetings with a server that only the folder is for: all its actions are the folder's.
+    pub(super) fn of_own_server(state: &RemoteProjectState) -> Self {
+        let mut meetings = Self {
+            has_met: true,
+            ..Self::default()
+        };
+        for action in state.backend.iter().flat_map(|backend| &backend.actions) {
+            let text = ActionText::of_server(action);
+            meet_part(
+                &mut meetings.actions,
+                &action.name,
+                (text.clone(), text),
+                None,
+            );
+        }
+        meetings
+    }
+
     /// Reads the file of a project, with a note where it cannot be used. It is empty then, and where there is none.
     pub(super) fn read(
         folder: &DirectoryHandle,
