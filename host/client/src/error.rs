@@ -234,18 +234,7 @@ impl CliFailure {
                 _ => lines.push(format!("  {hint}")),
             }
         }
-        for which in ["missing", "extra"] {
-            let names = problem.and_then(|problem| problem.get(which)?.as_array());
-            let names: Vec<_> = names
-                .into_iter()
-                .flatten()
-                .filter_map(|name| Some(escape_excerpt(name.as_str()?, MAX_NAME)))
-                .take(MAX_LISTED)
-                .collect();
-            if !names.is_empty() {
-                lines.push(format!("  {which}: {}", names.join(", ")));
-            }
-        }
+        lines.extend(problem.into_iter().flat_map(name_lines));
         let shown = self.lines.iter().take(MAX_LISTED);
         lines.extend(shown.map(|line| format!("  {line}")));
         if self.lines.len() > MAX_LISTED {
@@ -328,6 +317,17 @@ impl CliFailure {
         }
         json!({ "error": error })
     }
+}
+
+/// Lists the lines that name the params which are missing or too many.
+fn name_lines(problem: &Map<String, Value>) -> Vec<String> {
+    let lines = ["missing", "extra"].into_iter().filter_map(|which| {
+        let names = problem.get(which)?.as_array()?.iter();
+        let names = names.filter_map(|name| Some(escape_excerpt(name.as_str()?, MAX_NAME)));
+        let names: Vec<_> = names.take(MAX_LISTED).collect();
+        (!names.is_empty()).then(|| format!("  {which}: {}", names.join(", ")))
+    });
+    lines.collect()
 }
 
 /// Returns a string member of a problem; empty if it is missing.

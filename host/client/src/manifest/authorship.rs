@@ -1,4 +1,4 @@
-//! What a server's history knows: earlier texts of pages and actions, and who released what when.
+//! History of a project's parts on the server: earlier texts of pages and actions, and who released what when.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(super) struct PartConflict {
     release: ReleaseOfPart,
 }
 
-/// What is known of the release of a part that is live.
+/// Release that a live part comes from, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReleaseOfPart {
     at: Option<String>,

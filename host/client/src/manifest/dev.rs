@@ -9,8 +9,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::apply::page_urls;
-use super::meetings::Meetings;
-use super::plan::{ApplyPlan, PlanRules};
+use super::plan::ApplyPlan;
 use super::remote_state::RemoteProjectState;
 use super::runner::PlanRunner;
 use super::scaffold::write_first_manifest;
@@ -187,14 +186,7 @@ impl FolderDevCommand {
     async fn apply(&self, api: &ApiClient, out: OutputFormat) -> Result<Vec<(String, String)>> {
         let folder = self.read_folder()?;
         let mut state = RemoteProjectState::find(api, &folder.manifest).await?;
-        // Nobody else writes to this server.
-        let meetings = Meetings::default();
-        let rules = PlanRules {
-            meetings: &meetings,
-            force: true,
-            prune: false,
-        };
-        let planned = match ApplyPlan::make(api, &folder, state.as_ref(), rules).await {
+        let planned = match ApplyPlan::make_for_own_server(api, &folder, state.as_ref()).await {
             // An applied migration has changed. On this server no rows need to be kept, so the database starts anew.
             Err(failure) if failure.exit == FailureExitCode::Conflict && state.is_some() => {
                 out.print_note("A migration has changed: the database begins anew.");
@@ -203,7 +195,7 @@ impl FolderDevCommand {
                         .send()
                         .await?;
                 }
-                ApplyPlan::make(api, &folder, None, rules).await
+                ApplyPlan::make_for_own_server(api, &folder, None).await
             }
             planned => planned,
         };

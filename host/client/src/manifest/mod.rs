@@ -98,7 +98,7 @@ pub(super) struct Manifest {
     /// The pages by their slugs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) pages: BTreeMap<String, ManifestPageEntry>,
-    /// What the project sells.
+    /// Prices that the project sells for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     prices: Vec<PriceEntry>,
     /// Other servers, and what differs there.

@@ -1,4 +1,4 @@
-//! What a folder and a project both had when they last met: a file of the folder that `svc apply` and `svc pull` write.
+//! Meetings of a folder and a project: a file of the folder that says what both had, which `svc apply` and `svc pull` write.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,13 @@ const MAX_BYTES: u64 = 16 << 20;
 /// The most characters of a host in a file's name.
 const MAX_HOST: usize = 150;
 
-/// What both had of a part.
+/// A part as both had it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MetPart<T> {
-    /// What both had; absent where they have never had the same.
+    /// Text that both had; absent where they have never had the same.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     both: Option<T>,
-    /// What the folder was about to release: if the server has it, the release was made, and only its answer was lost.
+    /// Text that the folder was about to release: if the server has it, the release was made, and only its answer was lost.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     sent: Option<T>,
     /// Slug of a page on the server, which may have a suffix.
@@ -46,7 +46,7 @@ pub(super) struct MetPart<T> {
 /// Parts of one kind by their names.
 pub(super) type MetParts<T> = BTreeMap<String, MetPart<T>>;
 
-/// What a folder and a project both had.
+/// All that a folder and a project both had.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Meetings {
     version: u32,
@@ -91,6 +91,24 @@ impl Meetings {
             project: project.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Meetings with a server that only the folder is for: all its actions are the folder's.
+    pub(super) fn of_own_server(state: &RemoteProjectState) -> Self {
+        let mut meetings = Self {
+            has_met: true,
+            ..Self::default()
+        };
+        for action in state.backend.iter().flat_map(|backend| &backend.actions) {
+            let text = ActionText::of_server(action);
+            meet_part(
+                &mut meetings.actions,
+                &action.name,
+                (text.clone(), text),
+                None,
+            );
+        }
+        meetings
     }
 
     /// Reads the file of a project, with a note where it cannot be used. It is empty then, and where there is none.

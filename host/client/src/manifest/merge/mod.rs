@@ -20,12 +20,12 @@ pub(super) enum Decision {
     OnlyServer,
 }
 
-/// What both had of a part when they last met.
+/// State of a part when the folder and the server last met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastMeeting<T> {
     /// Nobody has written down when that was.
     Unknown,
-    /// What both had; `None` for a part that was not there.
+    /// Text that both had; `None` for a part that was not there.
     With(Option<T>),
 }
 

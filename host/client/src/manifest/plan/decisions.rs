@@ -1,4 +1,4 @@
-//! What becomes of each part of a project in a plan.
+//! Decisions of a plan: what becomes of each part of a project.
 
 use super::super::authorship::{
     ConflictReason, PartConflict, ReleaseOfPart, action_history, first_revision, page_history,

@@ -25,10 +25,13 @@ const MAX_SHOWN_LINES: usize = 1_000;
 /// Most actions that a note names.
 const MAX_SHOWN_ACTIONS: usize = 50;
 
+/// Title of the failure of a folder whose migrations are not those that the server has applied.
+pub(super) const MIGRATIONS_DIFFER: &str = "The migrations differ";
+
 /// Rules by which the folder and the server are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanRules<'a> {
-    /// What both had when they last met.
+    /// Texts that both had when they last met.
     pub(super) meetings: &'a Meetings,
     /// Whether the folder's counts, whatever the server has.
     pub(super) force: bool,
@@ -93,6 +96,23 @@ impl ApplyPlan {
         plan.add_release(folder);
         plan.steps.extend(later.into_iter().chain(prices));
         Ok(plan)
+    }
+
+    /// Plans the changes to a server that only this folder is for: the folder's counts, and an action without a file ends.
+    ///
+    /// # Errors
+    /// As of `make`.
+    pub(super) async fn make_for_own_server(
+        api: &ApiClient,
+        folder: &ProjectFolder,
+        state: Option<&RemoteProjectState>,
+    ) -> Result<Self> {
+        let rules = PlanRules {
+            meetings: &state.map(Meetings::of_own_server).unwrap_or_default(),
+            force: true,
+            prune: false,
+        };
+        Self::make(api, folder, state, rules).await
     }
 
     fn add_step(&mut self, step: PlanStep, line: PlanStepDescription) {
@@ -300,7 +320,7 @@ fn pending_migrations(folder: &ProjectFolder, applied: &[AppliedMigration]) -> R
         );
         return Err(CliFailure::new(
             FailureExitCode::Conflict,
-            "The migrations differ",
+            MIGRATIONS_DIFFER,
             detail,
         ));
     }
@@ -310,7 +330,7 @@ fn pending_migrations(folder: &ProjectFolder, applied: &[AppliedMigration]) -> R
     match later {
         Some(later) => Err(CliFailure::new(
             FailureExitCode::Conflict,
-            "The migrations differ",
+            MIGRATIONS_DIFFER,
             format!(
                 "{} is applied, and {name}, which comes before it, is not: give {name} a name that comes after all others.",
                 later.name
