@@ -9,9 +9,9 @@ use svc_database::values::{self, Params, Value};
 use svc_sandbox::AllowedStatement;
 
 /// Maximum length of an action's defaults, in bytes of JSON: every call that leaves the params out has a copy of the values.
-pub const MAX_DEFAULTS_BYTES: usize = 65_536;
+pub(super) const MAX_DEFAULTS_BYTES: usize = 65_536;
 /// Maximum number of an action's defaults.
-pub const MAX_DEFAULTS: usize = 100;
+pub(super) const MAX_DEFAULTS: usize = 100;
 /// Defaults of an action without any.
 const NONE: &str = "{}";
 
