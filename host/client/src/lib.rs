@@ -39,7 +39,6 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use self::api::ApiClient;
 use self::error::{CliFailure, FailureExitCode, Result};
 use self::files::DirectoryHandle;
 use self::output::{OutputFormat, print_error};
