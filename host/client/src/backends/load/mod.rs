@@ -35,7 +35,7 @@ const READ_AHEAD: usize = 64;
 
 /// Form of a file with rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum RowFormat {
+pub(super) enum RowFormat {
     /// A header, then a row a record
     Csv,
     /// An array of objects, or one object after another
