@@ -19,6 +19,9 @@ const MAX_SHOWN_LINES: usize = 1_000;
 /// Most actions that a note names.
 const MAX_SHOWN_ACTIONS: usize = 50;
 
+/// Title of the failure of a folder whose migrations are not those that the server has applied.
+pub(super) const MIGRATIONS_DIFFER: &str = "The migrations differ";
+
 /// Steps of a plan, with their description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ApplyPlan {
@@ -366,7 +369,7 @@ fn pending_migrations(
         );
         return Err(CliFailure::new(
             FailureExitCode::Conflict,
-            "The migrations differ",
+            MIGRATIONS_DIFFER,
             detail,
         ));
     }
@@ -376,7 +379,7 @@ fn pending_migrations(
     match later {
         Some(later) => Err(CliFailure::new(
             FailureExitCode::Conflict,
-            "The migrations differ",
+            MIGRATIONS_DIFFER,
             format!(
                 "{} is applied, and {name}, which comes before it, is not: give {name} a name that comes after all others.",
                 later.name
