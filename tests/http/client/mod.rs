@@ -9,6 +9,7 @@ mod dev;
 mod document;
 mod failures;
 mod hostile;
+mod init;
 mod pages;
 mod prices;
 mod publish;
