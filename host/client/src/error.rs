@@ -500,7 +500,10 @@ mod tests {
         let files = ["a", "b"].map(|name| (name.to_owned(), format!("{name}.sql").into()));
         assert_eq!(
             lines(problem(400, batch).with_files(files)),
-            ["a.sql:1:15: no such table: t", "b.sql:1:15: no such table: t"]
+            [
+                "a.sql:1:15: no such table: t",
+                "b.sql:1:15: no such table: t"
+            ]
         );
         assert_eq!(lines(CliFailure::local("No.")), ["error: Not done: No."]);
     }

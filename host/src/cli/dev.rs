@@ -145,10 +145,7 @@ fn remove_data(data: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns a credential of the workspace: the one of an earlier start if its key still counts, else a new one.
-async fn dev_credential(
-    workspaces: &Workspaces,
-    kept: Option<String>,
-) -> anyhow::Result<String> {
+async fn dev_credential(workspaces: &Workspaces, kept: Option<String>) -> anyhow::Result<String> {
     match workspaces.create(NAMESPACE, Plan::Pro).await {
         Ok(made) => return Ok(made.credential),
         Err(WorkspaceError::SlugTaken(_)) => {}

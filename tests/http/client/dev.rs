@@ -27,8 +27,7 @@ struct Heard {
 impl Served {
     async fn start(fixture: &ClientFixture, options: &[&str]) -> Self {
         let arguments = [&["dev", "--json"], options].concat();
-        let command =
-            RunningCommand::start(&fixture.command_without_credential(&arguments));
+        let command = RunningCommand::start(&fixture.command_without_credential(&arguments));
         let said = serde_json::from_str(&command.wait_for_lines(1).await[0]).unwrap();
         let client = fixture.server.client().clone();
         Self {
@@ -411,7 +410,12 @@ async fn an_error_is_told_once_with_its_place_and_so_is_its_end() {
             "migrations/0002.sql:2:1: ",
             "CREATE TABLE more (id INTEGER PRIMARY KEY);",
         ),
-        ("svc.toml", "project = \"Book\"\nhom = 1\n", "svc.toml:2:1: ", &with_data),
+        (
+            "svc.toml",
+            "project = \"Book\"\nhom = 1\n",
+            "svc.toml:2:1: ",
+            &with_data,
+        ),
         ("data.json", "{\n \"a\": nope}", "data.json:2:7: ", "{}"),
     ] {
         fixture.write(file, wrong);
@@ -440,7 +444,10 @@ async fn a_migration_that_changes_says_what_is_lost() {
     let (_, export) = lines[2].split_once("SVC_SERVER=").unwrap();
     let (server, _) = export.split_once(' ').unwrap();
     let add = json!({ "action": "add", "params": { "text": "lost" } });
-    let asked = fixture.server.client().post(format!("{server}/book/api/op"));
+    let asked = fixture
+        .server
+        .client()
+        .post(format!("{server}/book/api/op"));
     asked.json(&add).answer().await.expect(200);
     fixture.write(
         "migrations/0001.sql",

@@ -8,7 +8,15 @@ use super::{ClientFixture, RunningCommand, list_files};
 const TEMPLATES: [(&str, &[&str]); 5] = [
     ("blank", &["home"]),
     ("board", &["board"]),
-    ("docs", &["handbook", "handbook-architecture", "handbook-faq", "handbook-start"]),
+    (
+        "docs",
+        &[
+            "handbook",
+            "handbook-architecture",
+            "handbook-faq",
+            "handbook-start",
+        ],
+    ),
     ("guest-book", &["book"]),
     ("survey", &["survey", "survey-results"]),
 ];
@@ -19,19 +27,37 @@ async fn every_template_is_served_as_it_is() {
     for (template, slugs) in TEMPLATES {
         let folder = format!("my {template}");
         let init = ["init", "--template", template, &folder, "--json"];
-        let init = run_command(fixture.command_without_credential(&init)).await.json();
-        assert_eq!((&init["template"], &init["folder"]), (&json!(template), &json!(folder)));
+        let init = run_command(fixture.command_without_credential(&init))
+            .await
+            .json();
+        assert_eq!(
+            (&init["template"], &init["folder"]),
+            (&json!(template), &json!(folder))
+        );
         for file in ["svc.toml", "README.md", ".gitignore"] {
-            assert!(fixture.path_of(&folder).join(file).is_file(), "{template} {file}");
+            assert!(
+                fixture.path_of(&folder).join(file).is_file(),
+                "{template} {file}"
+            );
         }
-        assert!(fixture.read(&format!("{folder}/.gitignore")).contains(".svc/\n"));
+        assert!(
+            fixture
+                .read(&format!("{folder}/.gitignore"))
+                .contains(".svc/\n")
+        );
         let manifest = fixture.read(&format!("{folder}/svc.toml"));
-        assert!(manifest.contains(&format!("project = \"{folder}\"")), "{manifest}");
+        assert!(
+            manifest.contains(&format!("project = \"{folder}\"")),
+            "{manifest}"
+        );
         let dev = ["dev", &folder, "--json"];
         let dev = RunningCommand::start(&fixture.command_without_credential(&dev));
         let said: Value = serde_json::from_str(&dev.wait_for_lines(1).await[0]).unwrap();
         let pages = said["pages"].as_array().unwrap();
-        let found: Vec<_> = pages.iter().map(|page| page["slug"].as_str().unwrap()).collect();
+        let found: Vec<_> = pages
+            .iter()
+            .map(|page| page["slug"].as_str().unwrap())
+            .collect();
         assert_eq!(found, slugs, "{template}");
         for slug in found {
             let url = format!("{}/{slug}", said["server"].as_str().unwrap());
@@ -58,7 +84,11 @@ async fn nothing_is_asked_and_nothing_replaced() {
     let files = list_files(fixture.folder.path());
     // Any file, folder or link in the place of one is in the way, and then nothing is written.
     std::os::unix::fs::symlink("nowhere", fixture.path_of("link")).unwrap();
-    for (folder, there) in [(".", "svc.toml"), ("one", "book.html"), ("two", "actions/sign.sql")] {
+    for (folder, there) in [
+        (".", "svc.toml"),
+        ("one", "book.html"),
+        ("two", "actions/sign.sql"),
+    ] {
         if folder != "." {
             let path = format!("{folder}/{there}");
             std::fs::create_dir_all(fixture.path_of(&path).parent().unwrap()).unwrap();
@@ -76,7 +106,10 @@ async fn nothing_is_asked_and_nothing_replaced() {
         assert_eq!(list_files(&fixture.path_of(folder)), before);
     }
     assert_eq!(fixture.read("two/actions/sign.sql"), "mine");
-    assert!(files.iter().all(|file| fixture.path_of(file).exists()), "{files:?}");
+    assert!(
+        files.iter().all(|file| fixture.path_of(file).exists()),
+        "{files:?}"
+    );
     // What other programs read too stays as it is.
     fixture.write("three/.gitignore", "target\n");
     let said = init(&["three"]).await;

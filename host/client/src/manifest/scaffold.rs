@@ -81,7 +81,7 @@ impl InitCommand {
     /// Says what was written, and what to do next.
     fn print_written(&self, written: &[&str], out: OutputFormat) -> Result<()> {
         let template = self.template.name();
-        let document = json!({ "folder": self.folder, "template": template, "files": written });
+        let document = json!({ "folder": self.folder.display().to_string(), "template": template, "files": written });
         let shown = self.folder.display();
         let (here, in_folder) = match self.folder == Path::new(".") {
             true => ("this folder".to_owned(), String::new()),

@@ -1,15 +1,13 @@
 //! Templates of `svc init`: folders with pages, a database and actions, which work as they are.
 
-use serde::Serialize;
-
 /// What `svc init` writes into `.gitignore`.
-pub(super) const GITIGNORE: &str = "# Data of `svc dev`, and what `svc apply` and `svc pull` remember.\n.svc/\n";
+pub(super) const GITIGNORE: &str =
+    "# Data of `svc dev`, and what `svc apply` and `svc pull` remember.\n.svc/\n";
 /// Stands for the project's name in the manifest of a template, as TOML has it.
 const PROJECT_PLACEHOLDER: &str = "\"PROJECT\"";
 
 /// A template.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FolderTemplate {
     /// One page.
     #[default]
@@ -105,8 +103,18 @@ mod tests {
     fn a_template_trusts_no_visitor_and_no_other_host() {
         for template in FolderTemplate::value_variants() {
             for (file, text) in template.files("P") {
-                for refused in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
-                    assert!(!text.contains(refused), "{} {file} {refused}", template.name());
+                for refused in [
+                    "innerHTML",
+                    "outerHTML",
+                    "insertAdjacentHTML",
+                    "document.write",
+                    "eval(",
+                ] {
+                    assert!(
+                        !text.contains(refused),
+                        "{} {file} {refused}",
+                        template.name()
+                    );
                 }
                 let is_page = file.ends_with(".html");
                 assert!(!is_page || !text.contains("https://"), "{file}");

@@ -1,13 +1,12 @@
 //! Hidden folder `.svc` beside svc.toml: the data of the folder's server, and what stays the same over its starts.
 
 use std::fs::DirBuilder;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use std::io::Write as _;
 
 use super::super::{is_trusted_owner, sudo_user};
 use crate::error::{CliFailure, FailureExitCode, Result};

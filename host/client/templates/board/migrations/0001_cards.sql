@@ -11,7 +11,10 @@ CREATE TABLE cards (
 );
 CREATE INDEX cards_by_lane ON cards (lane, position);
 INSERT INTO cards (lane, title, position, author) VALUES
-  ('todo', 'Open this page in a second window', 1, 'svc'),
+  ('todo', 'Open this page in a second window: both show the same, always', 1, 'svc'),
   ('todo', 'Change a colour in board.html, and save', 2, 'svc'),
-  ('doing', 'Sign in, and move this card to Done', 1, 'svc'),
-  ('done', 'svc init --template board', 1, 'svc');
+  ('todo', 'Say in 0002_….sql when a card is due', 3, 'svc'),
+  ('doing', 'Sign in, and drag this card to Done', 1, 'svc'),
+  ('doing', 'Invite the others', 2, 'svc'),
+  ('done', 'svc init --template board', 1, 'svc'),
+  ('done', 'svc dev', 2, 'svc');
