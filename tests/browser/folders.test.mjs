@@ -44,7 +44,7 @@ const loaded = {
 
 /** Signs in at the provider of development. */
 async function signIn(page, name) {
-  await page.getByRole('button', { name: /Sign in/ }).click();
+  await page.getByRole('button', { name: 'Sign in to change it' }).click();
   await page.fill('[name=name]', name);
   await page.fill('[name=email]', `${name.toLowerCase()}@example.com`);
   await page.locator('button:not([name=cancel])').first().click();
@@ -112,7 +112,7 @@ test('who is signed in changes the board, and all see the cards and who is here'
     await ada.page.getByRole('button', { name: 'Buy <b>tea</b>' }).click();
     await ada.page.getByLabel('Text').fill('Buy tea and milk');
     await ada.page.getByLabel('Lane').selectOption('Doing');
-    await ada.page.getByRole('button', { name: 'Save' }).click();
+    await ada.page.getByRole('button', { name: 'Save', exact: true }).click();
     await lane(bob.page, 'Doing').getByText('Buy tea and milk').waitFor();
     // By dragging.
     const card = ada.page.getByRole('button', { name: 'Buy tea and milk' });

@@ -53,7 +53,7 @@ async function showTemplate(page, template, slug, prepare = async () => {}) {
 /** Signs in at the provider of development. */
 async function signIn(page, url, name) {
   await page.goto(url);
-  await page.getByRole('button', { name: /Sign in/ }).click();
+  await page.getByRole('button', { name: 'Sign in to change it' }).click();
   await page.fill('[name=name]', name);
   await page.fill('[name=email]', `${name.toLowerCase()}@example.com`);
   await page.locator('button:not([name=cancel])').first().click();

@@ -32,7 +32,7 @@ pub struct InitCommand {
     /// The folder, which is made if need be
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// What it begins with: one page, a guest book, a board for several, a survey, or pages of documents
+    /// Template: one page, a guest book, a board for several people, a survey, or pages of documents
     #[arg(long, value_enum, default_value_t)]
     template: FolderTemplate,
     /// Answer with one JSON document

@@ -1,6 +1,6 @@
 //! Templates of `svc init`: folders with pages, a database and actions, which work as they are.
 
-/// What `svc init` writes into `.gitignore`.
+/// Text of `.gitignore`.
 pub(super) const GITIGNORE: &str =
     "# Data of `svc dev`, and what `svc apply` and `svc pull` remember.\n.svc/\n";
 /// Stands for the project's name in the manifest of a template, as TOML has it.
