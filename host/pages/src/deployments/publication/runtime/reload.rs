@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use bytes::Bytes;
@@ -16,6 +16,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::config::{PageVersions, PageVersionsReceiver};
+use crate::http::extract::UnparsedQuery;
+use crate::http::problem::Problem;
 
 /// Part of the script, within the scope of the others.
 pub(super) const SCRIPT_PART: &str = include_str!("../../../../../assets/runtime/reload.js");
@@ -28,6 +30,7 @@ const COMMENT_INTERVAL: Duration = Duration::from_secs(25);
 
 /// Query of a page that listens.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ReloadQuery {
     slug: String,
 }
@@ -41,9 +44,10 @@ pub fn routes<S: Clone + Send + Sync + 'static>(versions: PageVersionsReceiver) 
 
 async fn listen(
     State(versions): State<PageVersionsReceiver>,
-    Query(query): Query<ReloadQuery>,
-) -> Response {
-    let mut response = Response::new(Body::from_stream(events(versions, query.slug)));
+    query: UnparsedQuery,
+) -> Result<Response, Problem> {
+    let ReloadQuery { slug } = query.read()?;
+    let mut response = Response::new(Body::from_stream(events(versions, slug)));
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -51,7 +55,7 @@ async fn listen(
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    response
+    Ok(response)
 }
 
 /// Returns the stream of a page: its version now, and after each change of the folder. It ends with `svc dev`.
