@@ -41,17 +41,6 @@ impl Served {
         text(&self.said["server"])
     }
 
-    fn slugs(&self) -> Vec<String> {
-        let pages = self.said["pages"].as_array().unwrap();
-        pages.iter().map(|page| text(&page["slug"])).collect()
-    }
-
-    /// The answer at a path of the server's own host.
-    async fn get(&self, path: &str) -> Answer {
-        let url = format!("{}{path}", self.server());
-        self.client.get(url).answer().await
-    }
-
     /// The answer at a path of the project's origin, which the first page has.
     async fn get_at_origin(&self, path: &str) -> Answer {
         self.at_origin(path).answer().await

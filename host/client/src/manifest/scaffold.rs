@@ -83,15 +83,17 @@ impl InitCommand {
         let template = self.template.name();
         let document = json!({ "folder": self.folder.display().to_string(), "template": template, "files": written });
         let shown = self.folder.display();
-        let (here, in_folder) = match self.folder == Path::new(".") {
-            true => ("this folder".to_owned(), String::new()),
+        let (here, dev) = match self.folder == Path::new(".") {
+            true => ("this folder".to_owned(), "svc dev".to_owned()),
             false => {
                 let word = quote_shell_word(&shown.to_string());
-                (shown.to_string(), format!("cd {word} && "))
+                (shown.to_string(), format!("cd {word} && svc dev"))
             }
         };
+        let apply = "svc login URL && svc apply";
+        let width = dev.chars().count().max(apply.len());
         let text = format!(
-            "{here} has the template `{template}` now: {}\n\nNext:\n  {in_folder}svc dev    serves it here, and shows each save at once\n  svc login, svc apply    put it on a server",
+            "{here} has the template `{template}` now: {}\n\n  {dev:width$}   serves it here, and shows each save at once\n  {apply:width$}   puts it on a server",
             written.join(", ")
         );
         out.print_answer(&document, &text)
