@@ -55,6 +55,17 @@ pub(super) struct CliFailure {
     problem: Option<Map<String, Value>>,
     /// Lines below the message, each about one thing.
     lines: Vec<String>,
+    /// Position in the refused file, where this machine found what is wrong.
+    position: Option<TextPosition>,
+}
+
+/// Line about a file that is wrong, or about the failure as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FailureLine {
+    /// File that is wrong, if one is.
+    pub(super) file: Option<PathBuf>,
+    /// Text of the line, with the place before it as editors and compilers have it.
+    pub(super) text: String,
 }
 
 /// Position in a text, counted from 1.
@@ -80,7 +91,26 @@ impl CliFailure {
             line: None,
             problem: None,
             lines: Vec::new(),
+            position: None,
         }
+    }
+
+    /// Builds a failure of a text at a byte of it.
+    pub(super) fn in_text(
+        title: &str,
+        detail: impl Into<String>,
+        (path, text): (&Path, &str),
+        offset: usize,
+    ) -> Self {
+        let before = text.get(..offset).unwrap_or_default();
+        let line_begin = before.rfind('\n').map_or(0, |at| at + 1);
+        let count = |counted: usize| u64::try_from(counted + 1).unwrap_or(u64::MAX);
+        let mut failure = Self::new(FailureExitCode::Failed, title, detail).with_file(path);
+        failure.position = Some(TextPosition {
+            line: count(before.matches('\n').count()),
+            column: count(before[line_begin..].chars().count()),
+        });
+        failure
     }
 
     /// Builds a failure that arose on this machine.
@@ -133,6 +163,11 @@ impl CliFailure {
     /// only a `repeatable` request is sent again.
     pub(super) fn is_worth_waiting(&self, repeatable: bool) -> bool {
         self.exit == FailureExitCode::Busy && (repeatable || self.code() != "interrupted")
+    }
+
+    /// Whether the failure has this title.
+    pub(super) fn is_titled(&self, title: &str) -> bool {
+        &*self.title == title
     }
 
     /// Whether something was not found.
@@ -197,7 +232,7 @@ impl CliFailure {
     pub(super) fn to_text(&self) -> String {
         let title = escape_excerpt(&self.title, MAX_TITLE);
         let problem = self.problem.as_ref();
-        let position = problem.and_then(|problem| parse_position_member(problem.get("position")?));
+        let position = self.position();
         let entries = self.entries();
         let mut lines = Vec::new();
         match entries[..] {
@@ -245,6 +280,50 @@ impl CliFailure {
             lines.push(format!("  request id: {}", escape_excerpt(id, MAX_NAME)));
         }
         escape_text(&lines.join("\n"))
+    }
+
+    /// Position in the refused text: that of a statement, of a page, or of a file of this machine.
+    fn position(&self) -> Option<TextPosition> {
+        let problem = self.problem.as_ref();
+        let position = problem.and_then(|problem| match problem.get("position") {
+            Some(position) => parse_position_member(position),
+            None => TextPosition::from_members(problem.get("line")?, problem.get("column")?),
+        });
+        position.or(self.position)
+    }
+
+    /// Formats a line for each file that is wrong; one about the failure as a whole if no file is known.
+    pub(super) fn lines(&self) -> Vec<FailureLine> {
+        let at = |file: &Path, position: Option<TextPosition>, text: &str| FailureLine {
+            file: Some(file.to_owned()),
+            text: escape_text(&format!(
+                "{}: {}",
+                location(file, position),
+                indent_paragraph(text)
+            )),
+        };
+        let entries = self.entries();
+        let entries = entries.iter().filter_map(|entry| {
+            let file = self.files.get(member_string(entry, "name"))?;
+            let (position, reason) = parse_position(member_string(entry, "detail"));
+            Some(at(file, position, reason))
+        });
+        let mut lines: Vec<_> = entries.take(MAX_LISTED).collect();
+        if let Some(file) = self.files.get("").filter(|_| lines.is_empty()) {
+            let (position, reason) = (self.position(), self.problem_text("reason"));
+            let text = match position {
+                Some(_) if !reason.is_empty() => reason,
+                _ => &self.detail,
+            };
+            lines.push(at(file, position, text));
+        }
+        if lines.is_empty() {
+            lines.push(FailureLine {
+                file: None,
+                text: self.to_text(),
+            });
+        }
+        lines
     }
 
     /// Formats the line with the error and its place.
@@ -337,10 +416,16 @@ fn member_string<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
 }
 
 fn parse_position_member(position: &Value) -> Option<TextPosition> {
-    Some(TextPosition {
-        line: position.get("line")?.as_u64()?,
-        column: position.get("column")?.as_u64()?,
-    })
+    TextPosition::from_members(position.get("line")?, position.get("column")?)
+}
+
+impl TextPosition {
+    fn from_members(line: &Value, column: &Value) -> Option<Self> {
+        Some(Self {
+            line: line.as_u64()?,
+            column: column.as_u64()?,
+        })
+    }
 }
 
 /// Splits off the position at the start of a detail, as entries of a batch have it: `Statement 1, line 2, column 7: …`.
@@ -439,6 +524,35 @@ mod tests {
             problem(400, differ).to_text(),
             "error: Params differ: See `missing` and `extra`.\n  missing: text, by"
         );
+    }
+
+    #[test]
+    fn a_line_has_the_place_as_editors_read_it() {
+        let lines = |failure: CliFailure| {
+            let lines = failure.lines().into_iter();
+            lines.map(|line| line.text).collect::<Vec<_>>()
+        };
+        let page = json!({"title": "Not rendered", "detail": "No JSON.", "line": 3, "column": 5});
+        assert_eq!(
+            lines(problem(400, page).with_file(Path::new("a.json"))),
+            ["a.json:3:5: No JSON."]
+        );
+        let text = "project = \"a\"\nöä = 1\n";
+        let at = text.find('=').unwrap() + 8;
+        let local = CliFailure::in_text("Not valid", "No.", (Path::new("svc.toml"), text), at);
+        assert_eq!(local.to_text(), "error: svc.toml:2:2: Not valid: No.");
+        assert_eq!(lines(local), ["svc.toml:2:2: No."]);
+        let entry = |name: &str| json!({"name": name, "detail": "Statement 1, line 1, column 15: no such table: t"});
+        let batch = json!({"title": "Refused", "detail": "d", "position": {"line": 1, "column": 15}, "errors": [entry("a"), entry("b")]});
+        let files = ["a", "b"].map(|name| (name.to_owned(), format!("{name}.sql").into()));
+        assert_eq!(
+            lines(problem(400, batch).with_files(files)),
+            [
+                "a.sql:1:15: no such table: t",
+                "b.sql:1:15: no such table: t"
+            ]
+        );
+        assert_eq!(lines(CliFailure::local("No.")), ["error: Not done: No."]);
     }
 
     #[test]

@@ -33,6 +33,8 @@ mod secret;
 mod source;
 mod types;
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -70,6 +72,8 @@ pub enum ClientCommand {
     Push(push::PushCommand),
     /// Publish a file as a page of a project whenever it is saved
     Watch(push::WatchCommand),
+    /// Make a folder that `svc dev` serves as it is: pages, a database, actions
+    Init(manifest::InitCommand),
     /// Make the server like the folder that svc.toml describes
     Apply(manifest::ApplyCommand),
     /// Make the folder like the server
@@ -118,9 +122,9 @@ impl ClientCommand {
     }
 
     /// Runs `svc dev`. The program starts and stops the folder's server, which the client knows only by its URL.
-    pub async fn dev<S>(
+    pub async fn dev<S, R: Fn(BTreeMap<String, String>)>(
         dev: FolderDevCommand,
-        start: impl AsyncFnOnce(DevServerSettings) -> anyhow::Result<StartedDevServer<S>>,
+        start: impl AsyncFnOnce(DevServerSettings) -> anyhow::Result<StartedDevServer<S, R>>,
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> ExitCode {
         let json = json_requested();
@@ -136,6 +140,7 @@ impl ClientCommand {
             Self::Unpublish(unpublish) => unpublish.run().await,
             Self::Push(push) => push.run().await,
             Self::Watch(watch) => watch.run().await,
+            Self::Init(init) => init.run(),
             Self::Apply(apply) => apply.run().await,
             Self::Pull(pull) => pull.run().await,
             Self::Frontend(frontend) => frontend.run().await,

@@ -1,19 +1,25 @@
 //! `svc dev`, which is the client's, and `svc dev payment refund|dispute|renew|cancel`.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::OperatorArgs;
 use crate::client::{self, DevServerSettings, StartedDevServer};
-use crate::config::Settings;
+use crate::config::{PageVersions, Settings};
+use crate::data_lock::DataLock;
 use crate::outbound::OutboundClient;
 use crate::overview::status_file;
 use crate::server::Server;
 use crate::stripe::dev::{SimulatedPaymentEvent, routes};
-use crate::workspaces::Plan;
+use crate::workspaces::credential::parse_key_id;
+use crate::workspaces::{Plan, WorkspaceError, Workspaces};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -85,22 +91,76 @@ impl DevCommand {
     }
 }
 
-/// Starts a server for a folder, with development providers for sign-in and payments, and creates a workspace.
-async fn start_dev_server(settings: DevServerSettings) -> anyhow::Result<StartedDevServer<Server>> {
-    let settings = Settings {
+/// Starts a server for a folder, with development providers for sign-in and payments, and one workspace.
+async fn start_dev_server(
+    settings: DevServerSettings,
+) -> anyhow::Result<StartedDevServer<Server, impl Fn(BTreeMap<String, String>)>> {
+    if settings.fresh {
+        remove_data(&settings.data)?;
+    }
+    let clock = Clock::system();
+    let (versions, follow) = watch::channel(PageVersions {
+        told_at: clock.now(),
+        by_slug: BTreeMap::new(),
+    });
+    let server_settings = Settings {
         data: Some(settings.data),
         listen: Some(settings.listen),
         cache: settings.cache,
         dev: true,
+        reload: Some(follow),
         ..Settings::default()
     };
-    let server = Server::start(settings, Clock::system(), Random::system()).await?;
-    let made = server.app().workspaces.create(NAMESPACE, Plan::Pro).await?;
+    let server = Server::start(server_settings, clock.clone(), Random::system()).await?;
+    let credential = dev_credential(&server.app().workspaces, settings.credential).await?;
     Ok(StartedDevServer {
-        url: server.app().config.base_url.to_string(),
-        credential: made.credential,
+        url: server.app().config.base_url.clone(),
+        credential,
+        reload: move |by_slug| {
+            versions.send_if_modified(|told| {
+                let is_other = told.by_slug != by_slug;
+                if is_other {
+                    let told_at = clock.now();
+                    *told = PageVersions { told_at, by_slug };
+                }
+                is_other
+            });
+        },
         server,
     })
+}
+
+/// Deletes the data of earlier starts.
+///
+/// # Errors
+/// When a server has it, or the disk's.
+fn remove_data(data: &Path) -> anyhow::Result<()> {
+    if !data.exists() {
+        return Ok(());
+    }
+    let lock = DataLock::take(data)?;
+    fs::remove_dir_all(data).with_context(|| format!("deleting {}", data.display()))?;
+    drop(lock);
+    Ok(())
+}
+
+/// Returns a credential of the workspace: the one of an earlier start if its key still counts, else a new one.
+async fn dev_credential(workspaces: &Workspaces, kept: Option<String>) -> anyhow::Result<String> {
+    match workspaces.create(NAMESPACE, Plan::Pro).await {
+        Ok(made) => return Ok(made.credential),
+        Err(WorkspaceError::SlugTaken(_)) => {}
+        Err(error) => return Err(error).context("making the workspace `dev`"),
+    }
+    let keys = workspaces.keys(NAMESPACE).await?;
+    let counts = |credential: &String| {
+        let id = parse_key_id(credential);
+        keys.iter()
+            .any(|key| Some(key.key_id.as_str()) == id && key.revoked_at.is_none())
+    };
+    match kept.filter(counts) {
+        Some(kept) => Ok(kept),
+        None => Ok(workspaces.create_key(NAMESPACE).await?.credential),
+    }
 }
 
 /// Sends the action to the running server, which is the payment provider.

@@ -57,6 +57,7 @@ macro_rules! guides {
 
 guides! {
     "share" "You publish a page without an account.";
+    "folder" "You begin with a folder: templates, a server for it while you work, and a server for all.";
     "client" "You work from a shell: publish, push, a folder as a project.";
     "apps" "You own a project: pages that stay, and a database.";
     "workspaces" "You work with others: roles, keys, plans.";
@@ -86,7 +87,10 @@ macro_rules! images {
     };
 }
 
-images! { "guides.webp" "landing.webp" "page-dark.webp" "page.webp" }
+images! {
+    "folder-blank.webp" "folder-board.webp" "folder-docs.webp" "folder-guest-book.webp" "folder-survey.webp"
+    "guides.webp" "landing.webp" "page-dark.webp" "page.webp"
+}
 
 impl Guide {
     /// Heading of the guide.

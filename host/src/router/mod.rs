@@ -32,6 +32,7 @@ use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
+use crate::deployments::publication::runtime::reload;
 use crate::deployments::publication::runtime::routes as runtime;
 use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
@@ -178,7 +179,12 @@ fn slug_of_page(path: &str) -> Option<&str> {
 /// Returns the routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = rate_limit_layer(app);
-    Router::new()
+    // Only the server of `svc dev` has it.
+    let router = match &app.config.reload {
+        Some(versions) => Router::new().merge(reload::routes(versions.clone())),
+        None => Router::new(),
+    };
+    router
         .route("/{slug}/api/op", post(calls::op))
         .route("/{slug}/api/query", limit_calls(post(calls::query), app))
         .route("/{slug}/api/schema", limit_calls(get(calls::schema), app))

@@ -14,7 +14,7 @@ export const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/sv
 const run = promisify(execFile);
 const isCluster = Boolean(process.env.SVC_CLUSTER);
 // Compiled guests, which all servers of all tests share: below cargo's target directory, as the tests in Rust have it.
-const cache = join(dirname(binary), '../tests-cache');
+export const cache = join(dirname(binary), '../tests-cache');
 
 const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp', 'sign_in'].flatMap((rule) => [
   [`${rule}_per_minute`, 100000],

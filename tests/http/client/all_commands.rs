@@ -90,7 +90,7 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
 };
 
 /// Commands that ask no server: their own files, or a server of their own.
-const LOCAL_COMMANDS: [&str; 3] = ["logout", "profile list", "profile use"];
+const LOCAL_COMMANDS: [&str; 4] = ["init", "logout", "profile list", "profile use"];
 
 /// A credential that no server knows.
 const CREDENTIAL: &str = "svc_wrongwro_0";

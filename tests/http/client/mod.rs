@@ -12,6 +12,7 @@ mod failures;
 mod folder_prices;
 mod histories;
 mod hostile;
+mod init;
 mod loads;
 mod pages;
 mod past;

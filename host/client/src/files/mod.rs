@@ -101,6 +101,21 @@ impl DirectoryHandle {
         Ok(self.check_regular(name)?.is_some())
     }
 
+    /// Whether anything has this name, be it a file, a folder or a link.
+    ///
+    /// # Errors
+    /// When it lies outside of the folder, or a part of its name is no folder.
+    pub(super) fn has_entry(&self, name: &Path) -> Result<bool> {
+        match self.find(name)? {
+            None => Ok(false),
+            Some((folder, part)) => match folder.symlink_metadata(part) {
+                Ok(_) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(self.file_failure("Reading", name, &error)),
+            },
+        }
+    }
+
     /// Whether the user has no permission to read a file.
     pub(super) fn is_unreadable(&self, name: &Path) -> bool {
         let Ok(Some((folder, file))) = self.find(name) else {

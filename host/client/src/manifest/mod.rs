@@ -17,6 +17,7 @@ mod runner;
 mod scaffold;
 mod settings;
 mod steps;
+mod templates;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -37,6 +38,7 @@ pub(super) use apply::ApplyCommand;
 pub use dev::{DevServerSettings, FolderDevCommand, StartedDevServer};
 pub(super) use environments::no_manifest_for;
 pub(super) use pull::PullCommand;
+pub(super) use scaffold::InitCommand;
 
 /// Name of the manifest.
 pub(super) const MANIFEST_FILE: &str = "svc.toml";
@@ -263,7 +265,7 @@ impl Manifest {
                 FailureExitCode::NotFound,
                 "No manifest",
                 format!(
-                    "{} is not there, which says what the project is. `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
+                    "{} is not there, which says what the project is. `svc init` makes a folder to begin with, `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
                     path.display()
                 ),
             ));
@@ -275,8 +277,10 @@ impl Manifest {
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
         let shown = path.display();
-        let manifest: Self =
-            toml::from_str(text).map_err(|error| CliFailure::local(format!("{shown}: {error}")))?;
+        let manifest: Self = toml::from_str(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            CliFailure::in_text("Not valid", error.message(), (path, text), offset)
+        })?;
         if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
             return Err(CliFailure::local(format!(
                 "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."

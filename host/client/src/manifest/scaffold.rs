@@ -1,11 +1,16 @@
-//! First manifest of a folder, with the pages that are there.
+//! Beginnings of a folder: `svc init`, which writes a template, and a first manifest for the pages that are there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
+use super::templates::{FolderTemplate, GITIGNORE};
 use super::{MANIFEST_FILE, Manifest, ManifestPageEntry};
-use crate::error::{CliFailure, Result};
+use crate::OutputFormat;
+use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::DirectoryHandle;
+use crate::output::quote_shell_word;
 use crate::source::slug_of;
 use svc_base::names::PROJECT_NAME_LENGTH;
 use svc_sources::ContentType;
@@ -17,6 +22,83 @@ const FIRST_PAGE: (&str, &str) = (
     "home.md",
     "# Hello\n\nThis page is `home.md`. Change the file, and the page changes.\n",
 );
+
+/// File that a template shares with other tools: one that is there stays.
+const GITIGNORE_FILE: &str = ".gitignore";
+
+/// Makes a folder that `svc dev` serves as it is. Files that are there are never replaced.
+#[derive(Debug, clap::Args)]
+pub struct InitCommand {
+    /// The folder, which is made if need be
+    #[arg(default_value = ".", value_name = "DIR")]
+    folder: PathBuf,
+    /// Template: one page, a guest book, a board for several people, a survey, or pages of documents
+    #[arg(long, value_enum, default_value_t)]
+    template: FolderTemplate,
+    /// Answer with one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl InitCommand {
+    pub(crate) fn run(self) -> Result<()> {
+        let out = OutputFormat { json: self.json };
+        let folder = DirectoryHandle::create(&self.folder)?;
+        let files = self.template.files(&project_name(&self.folder));
+        let has_gitignore = folder.has_entry(Path::new(GITIGNORE_FILE))?;
+        let mut taken = Vec::new();
+        for (name, _) in &files {
+            if folder.has_entry(Path::new(name))? {
+                taken.push(format!("`{name}`"));
+            }
+        }
+        if !taken.is_empty() {
+            let verb = if taken.len() == 1 { "is" } else { "are" };
+            return Err(CliFailure::new(
+                FailureExitCode::Conflict,
+                "Nothing was written",
+                format!(
+                    "{} {verb} in {} already, and nothing is replaced. Name another folder: `svc init DIR`.",
+                    taken.join(", "),
+                    self.folder.display()
+                ),
+            ));
+        }
+        let mut written = Vec::new();
+        for (name, text) in &files {
+            folder.write(Path::new(name), text.as_bytes(), false)?;
+            written.push(*name);
+        }
+        if has_gitignore {
+            out.print_note("`.gitignore` stays as it is: add the line `.svc/` to it, where `svc dev` keeps its data.");
+        } else {
+            folder.write(Path::new(GITIGNORE_FILE), GITIGNORE.as_bytes(), false)?;
+            written.push(GITIGNORE_FILE);
+        }
+        self.print_written(&written, out)
+    }
+
+    /// Says what was written, and what to do next.
+    fn print_written(&self, written: &[&str], out: OutputFormat) -> Result<()> {
+        let template = self.template.name();
+        let document = json!({ "folder": self.folder.display().to_string(), "template": template, "files": written });
+        let shown = self.folder.display();
+        let (here, dev) = match self.folder == Path::new(".") {
+            true => ("this folder".to_owned(), "svc dev".to_owned()),
+            false => {
+                let word = quote_shell_word(&shown.to_string());
+                (shown.to_string(), format!("cd {word} && svc dev"))
+            }
+        };
+        let apply = "svc login URL && svc apply";
+        let width = dev.chars().count().max(apply.len());
+        let text = format!(
+            "{here} has the template `{template}` now: {}\n\n  {dev:width$}   serves it here, and shows each save at once\n  {apply:width$}   puts it on a server",
+            written.join(", ")
+        );
+        out.print_answer(&document, &text)
+    }
+}
 
 /// Writes a manifest with the pages of a folder, or with a first page; returns the names of the written files.
 ///

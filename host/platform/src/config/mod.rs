@@ -23,6 +23,7 @@ pub use origins::host_and_port;
 use origins::{check_host, check_origin, check_schemes};
 pub use placeholders::{format_duration, format_limit};
 pub use providers::{ProviderKind, ProviderSettings};
+pub use reload::{PageVersions, PageVersionsReceiver};
 pub use s3::S3Settings;
 pub use stripe::{StripeSettings, WebhookSecrets};
 
@@ -41,6 +42,7 @@ mod oauth;
 mod origins;
 mod placeholders;
 mod providers;
+mod reload;
 mod s3;
 mod stripe;
 
@@ -167,6 +169,10 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
+    /// Versions of a folder's pages, of which open pages hear: `svc dev` gives them, and no file can.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub reload: Option<PageVersionsReceiver>,
     /// Address that clients have for the listener where something passes connections on to it: the server's own address then, to be named
     /// by. Tests have one, and no file can.
     #[arg(skip)]
@@ -222,6 +228,7 @@ impl Settings {
             cluster: file.cluster,
             standby: self.standby,
             dev: self.dev,
+            reload: self.reload,
             reached_at: self.reached_at,
         }
     }
@@ -344,6 +351,7 @@ impl Settings {
                 .transpose()?,
             cluster,
             dev: has_stand_ins,
+            reload: self.reload.filter(|_| has_stand_ins),
             providers,
             data,
         })
@@ -409,6 +417,9 @@ pub struct Config {
     /// Whether the server runs for development, with stand-ins for providers that are not configured.
     #[serde(skip)]
     pub dev: bool,
+    /// Versions of a folder's pages, of which open pages hear; only on the server of `svc dev`.
+    #[serde(skip)]
+    pub reload: Option<PageVersionsReceiver>,
     /// Sign-in providers.
     pub providers: Vec<ProviderSettings>,
     /// `http` or `https`, from the base URL.

@@ -1,6 +1,7 @@
 //! The page's runtime: the one script that frontends get, and the parts that it loads where they are used, each served under
 //! its digest for as long as a page may name it.
 
+pub mod reload;
 pub mod routes;
 mod store;
 
@@ -16,11 +17,11 @@ use crate::control::Error;
 use crate::infra::Infra;
 
 /// The script, put together from its parts: one scope, opened by the first and closed by the last.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| {
-    SCRIPT_PARTS
-        .replace("LIVE_PATH", &url_path(&runtime_name(LIVE_MODULE)))
-        .replace("TABLE_PATH", &url_path(&runtime_name(TABLE_MODULE)))
-});
+static SCRIPT: LazyLock<String> =
+    LazyLock::new(|| name_modules(&[SCRIPT_PARTS, SCRIPT_END].concat()));
+/// The script on the server of `svc dev`, whose pages load themselves again. No other server has it.
+static RELOADING_SCRIPT: LazyLock<String> =
+    LazyLock::new(|| name_modules(&[SCRIPT_PARTS, reload::SCRIPT_PART, SCRIPT_END].concat()));
 /// Module that the runtime loads when a page first listens to a live query.
 const LIVE_MODULE: &str = include_str!("../../../../../assets/runtime/live.js");
 /// Module that the runtime loads on a page of CSV.
@@ -33,8 +34,8 @@ const SCRIPT_PARTS: &str = concat!(
     include_str!("../../../../../assets/runtime/pay.js"),
     include_str!("../../../../../assets/runtime/copy.js"),
     include_str!("../../../../../assets/runtime/tables.js"),
-    include_str!("../../../../../assets/runtime/end.js"),
 );
+const SCRIPT_END: &str = include_str!("../../../../../assets/runtime/end.js");
 /// The typings of the newest runtime.
 pub const TYPINGS: &str = include_str!("../../../../../assets/runtime.d.ts");
 /// Length of the digest in a runtime's name, in hexadecimal digits.
@@ -56,6 +57,13 @@ pub struct RuntimeScripts {
     content: ContentStore,
     newest: OnceCell<String>,
     older: Cache<Digest, Bytes>,
+}
+
+/// Fills in the paths of the modules that a script loads.
+fn name_modules(script: &str) -> String {
+    script
+        .replace("LIVE_PATH", &url_path(&runtime_name(LIVE_MODULE)))
+        .replace("TABLE_PATH", &url_path(&runtime_name(TABLE_MODULE)))
 }
 
 /// Composes the URL path of a runtime.
@@ -99,7 +107,10 @@ impl RuntimeScripts {
         // The files that the script loads are stored before the script.
         self.store_script(LIVE_MODULE).await?;
         self.store_script(TABLE_MODULE).await?;
-        self.store_script(&SCRIPT).await
+        match self.infra.config.reload {
+            Some(_) => self.store_script(&RELOADING_SCRIPT).await,
+            None => self.store_script(&SCRIPT).await,
+        }
     }
 
     async fn store_script(&self, script: &'static str) -> Result<String, PublishError> {
