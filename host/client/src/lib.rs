@@ -34,7 +34,6 @@ mod source;
 mod types;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitCode;
