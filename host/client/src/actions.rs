@@ -238,28 +238,7 @@ impl ActionCommand {
                 args.output()
                     .print_answer(&json!({ "actions": actions }), &text)
             }
-            Self::Show { name, args } => {
-                let at = args.find().await?;
-                let actions = fetch_actions(&at).await?;
-                let mut known = actions.as_array().into_iter().flatten();
-                let action = known.find(|action| action["name"] == name.as_str()).ok_or_else(|| {
-                    let detail = format!("`{}` has no action `{name}`: `svc action list` has those that there are.", at.project.name);
-                    CliFailure::new(FailureExitCode::NotFound, "No such action", detail)
-                })?;
-                let names = [
-                    "name",
-                    "version",
-                    "kind",
-                    "params",
-                    "defaults",
-                    "requires_identity",
-                    "note",
-                    "created_at",
-                ];
-                let head = key_values(&names.map(|name| (name, member_text(action, name))));
-                args.output()
-                    .print_answer(action, &format!("{head}\n\n{}", member_text(action, "sql")))
-            }
+            Self::Show { name, args } => show(&name, &args).await,
             Self::Define {
                 files,
                 dry_run,
@@ -276,57 +255,20 @@ impl ActionCommand {
                 version,
                 expected_version,
                 args,
-            } => {
-                let mut body = json!({ "version": version });
-                if let Some(expected) = expected_version {
-                    body["expected_version"] = expected.into();
-                }
-                let at = args.find().await?;
-                let path = [&*at.project.id, &*name];
-                let asked = at.api.call(&endpoints::ROLLBACK_ACTION, &path);
-                let action = asked.body(body).send().await?;
-                let made = member_text(&action, "version");
-                let text = format!("{name} is as in version {version}, and has version {made} now");
-                args.output().print_answer(&action, &text)
-            }
+            } => roll_back(&name, version, expected_version, &args).await,
             Self::Delete {
                 name,
                 expected_version,
                 yes,
                 args,
-            } => {
-                let at = args.find().await?;
-                let change = format!("Delete the action `{name}`");
-                at.question(&change).confirm(args.output(), yes)?;
-                let path = [&*at.project.id, &*name];
-                let asked = at.api.call(&endpoints::DELETE_ACTION, &path);
-                let asked = asked.query("expected_version", expected_version);
-                asked.send().await?;
-                let document = json!({ "action": name, "deleted": true });
-                args.output()
-                    .print_answer(&document, &format!("deleted the action {name}"))
-            }
+            } => delete(&name, expected_version, yes, &args).await,
             Self::Call {
                 name,
                 params: given,
                 page,
                 visitor,
                 args,
-            } => {
-                let params = parse_params(&given)?;
-                let at = args.find().await?;
-                let page = at.page(page).await?;
-                let asked = at.api.call(&endpoints::OP, &[&page]);
-                // Visitors have no credential; only an owner calls as one of them.
-                let asked = match visitor {
-                    Some(_) => asked,
-                    None => asked.bearer(None),
-                };
-                let visitor = visitor.map(|id| json!({ "user_id": id }));
-                let body = json!({ "action": name, "params": params, "as": visitor });
-                let result = asked.body(body).send().await?;
-                result_table::print(args.output(), &result)
-            }
+            } => call(&name, &given, (page, visitor), &args).await,
         }
     }
 }
@@ -338,6 +280,90 @@ async fn fetch_actions(at: &ProjectHandle) -> Result<Value> {
         .send()
         .await?;
     Ok(detail["actions"].take())
+}
+
+async fn show(name: &str, args: &BackendTargetArgs) -> Result<()> {
+    let at = args.find().await?;
+    let actions = fetch_actions(&at).await?;
+    let mut known = actions.as_array().into_iter().flatten();
+    let action = known.find(|action| action["name"] == name).ok_or_else(|| {
+        let detail = format!(
+            "`{}` has no action `{name}`: `svc action list` has those that there are.",
+            at.project.name
+        );
+        CliFailure::new(FailureExitCode::NotFound, "No such action", detail)
+    })?;
+    let names = [
+        "name",
+        "version",
+        "kind",
+        "params",
+        "defaults",
+        "requires_identity",
+        "note",
+        "created_at",
+    ];
+    let head = key_values(&names.map(|name| (name, member_text(action, name))));
+    args.output()
+        .print_answer(action, &format!("{head}\n\n{}", member_text(action, "sql")))
+}
+
+async fn roll_back(
+    name: &str,
+    version: u64,
+    expected_version: Option<u64>,
+    args: &BackendTargetArgs,
+) -> Result<()> {
+    let mut body = json!({ "version": version });
+    if let Some(expected) = expected_version {
+        body["expected_version"] = expected.into();
+    }
+    let at = args.find().await?;
+    let path = [&*at.project.id, name];
+    let asked = at.api.call(&endpoints::ROLLBACK_ACTION, &path);
+    let action = asked.body(body).send().await?;
+    let made = member_text(&action, "version");
+    let text = format!("{name} is as in version {version}, and has version {made} now");
+    args.output().print_answer(&action, &text)
+}
+
+async fn delete(
+    name: &str,
+    expected_version: Option<u64>,
+    yes: bool,
+    args: &BackendTargetArgs,
+) -> Result<()> {
+    let at = args.find().await?;
+    let change = format!("Delete the action `{name}`");
+    at.question(&change).confirm(args.output(), yes)?;
+    let path = [&*at.project.id, name];
+    let asked = at.api.call(&endpoints::DELETE_ACTION, &path);
+    let asked = asked.query("expected_version", expected_version);
+    asked.send().await?;
+    let document = json!({ "action": name, "deleted": true });
+    args.output()
+        .print_answer(&document, &format!("deleted the action {name}"))
+}
+
+async fn call(
+    name: &str,
+    given: &[String],
+    (page, visitor): (Option<String>, Option<String>),
+    args: &BackendTargetArgs,
+) -> Result<()> {
+    let params = parse_params(given)?;
+    let at = args.find().await?;
+    let page = at.page(page).await?;
+    let asked = at.api.call(&endpoints::OP, &[&page]);
+    // Visitors have no credential; only an owner calls as one of them.
+    let asked = match visitor {
+        Some(_) => asked,
+        None => asked.bearer(None),
+    };
+    let visitor = visitor.map(|id| json!({ "user_id": id }));
+    let body = json!({ "action": name, "params": params, "as": visitor });
+    let result = asked.body(body).send().await?;
+    result_table::print(args.output(), &result)
 }
 
 async fn define(files: &[PathBuf], dry_run: bool, args: &BackendTargetArgs) -> Result<()> {

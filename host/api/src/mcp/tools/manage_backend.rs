@@ -96,19 +96,7 @@ pub(super) fn description() -> Description {
         "room": string_argument("send (required)."),
         "type": string_argument("send (required): 1 to 64 of A-Z, a-z, 0-9 and ._~-"),
         "data": { "type": ["object", "array", "string", "number", "boolean", "null"], "description": "send: any JSON; null if absent." },
-        "actions": {
-            "type": "array", "maxItems": 200, "description": "update: all or none.",
-            "items": {
-                "type": "object", "required": ["name", "sql"],
-                "properties": {
-                    "name": { "type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$" },
-                    "sql": string_argument("One SELECT, INSERT, UPDATE or DELETE with :name binds, such as INSERT INTO notes (text) VALUES (:text) RETURNING id"),
-                    "note": { "type": "string" },
-                    "defaults": { "type": "object", "description": "Values of binds that calls may leave out." },
-                    "expected_version": { "type": "integer", "minimum": 0, "description": "0: none yet." },
-                },
-            },
-        },
+        "actions": actions_argument(),
         "replace": { "type": "boolean", "description": "update with actions: those left out end." },
     });
     let required = ["action", "project_id"];
@@ -119,6 +107,23 @@ pub(super) fn description() -> Description {
         &arguments,
         &required,
     )
+}
+
+/// Describes the actions of an update.
+fn actions_argument() -> Value {
+    json!({
+        "type": "array", "maxItems": 200, "description": "update: all or none.",
+        "items": {
+            "type": "object", "required": ["name", "sql"],
+            "properties": {
+                "name": { "type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$" },
+                "sql": string_argument("One SELECT, INSERT, UPDATE or DELETE with :name binds, such as INSERT INTO notes (text) VALUES (:text) RETURNING id"),
+                "note": { "type": "string" },
+                "defaults": { "type": "object", "description": "Values of binds that calls may leave out." },
+                "expected_version": { "type": "integer", "minimum": 0, "description": "0: none yet." },
+            },
+        },
+    })
 }
 
 pub(super) async fn call(
@@ -136,20 +141,8 @@ pub(super) async fn call(
         }
         Action::Get => get(&session, arguments).await,
         Action::Update => update(&session, arguments).await,
-        Action::ActionVersions => {
-            let at = session.backend(given).await?;
-            let input = (arguments.required_text("name")?, arguments.parse_rest()?);
-            to_json(operations::action_versions(services.definitions, at, input).await?)
-        }
-        Action::RollbackAction => {
-            let at = session.backend(given).await?;
-            let input = (arguments.required_text("name")?, arguments.parse_rest()?);
-            to_json(operations::rollback_action(services.definitions, at, input).await?)
-        }
-        Action::DeleteAction => {
-            let at = session.backend(given).await?;
-            let input = (arguments.required_text("name")?, arguments.parse_rest()?);
-            deletion_result(operations::delete_action(services.definitions, at, input).await)
+        Action::ActionVersions | Action::RollbackAction | Action::DeleteAction => {
+            look_at_or_change_action(&session, wanted, arguments).await
         }
         Action::Query => {
             let at = session.backend(given).await?;
@@ -188,10 +181,35 @@ pub(super) async fn call(
         Action::Export => {
             let at: AuthorizedBackend<Viewer> = session.backend(given).await?;
             arguments.expect_none_left()?;
-            Ok(export_link(
-                &session.services.config.base_url,
-                &at.at.project,
-            ))
+            let base_url = &session.services.config.base_url;
+            Ok(export_link(base_url, &at.at.project))
+        }
+    }
+}
+
+/// Lists the versions of an action, puts one of them back, or ends it.
+async fn look_at_or_change_action(
+    session: &ToolSession,
+    wanted: Action,
+    mut arguments: ToolArguments,
+) -> Result<Value, Problem> {
+    let definitions = Arc::clone(&session.services.definitions);
+    let given = &mut arguments;
+    match wanted {
+        Action::ActionVersions => {
+            let at = session.backend(given).await?;
+            let input = (given.required_text("name")?, arguments.parse_rest()?);
+            to_json(operations::action_versions(definitions, at, input).await?)
+        }
+        Action::RollbackAction => {
+            let at = session.backend(given).await?;
+            let input = (given.required_text("name")?, arguments.parse_rest()?);
+            to_json(operations::rollback_action(definitions, at, input).await?)
+        }
+        _ => {
+            let at = session.backend(given).await?;
+            let input = (given.required_text("name")?, arguments.parse_rest()?);
+            deletion_result(operations::delete_action(definitions, at, input).await)
         }
     }
 }
