@@ -389,8 +389,8 @@ async fn an_error_is_told_once_with_its_place_and_so_is_its_end() {
     for (file, wrong, line, right) in [
         (
             "actions/bad.sql",
-            "SELECT 1,\n  nothing FROM notes",
-            "actions/bad.sql:2:3: no such column: nothing",
+            "SELECT 1,\n  absent FROM notes",
+            "actions/bad.sql:2:3: no such column: absent",
             "SELECT 1 AS one",
         ),
         (
@@ -405,7 +405,7 @@ async fn an_error_is_told_once_with_its_place_and_so_is_its_end() {
             "svc.toml:2:1: ",
             &with_data,
         ),
-        ("data.json", "{\n \"a\": nope}", "data.json:2:7: ", "{}"),
+        ("data.json", "{\n \"a\": nope}", "data.json:2:8: ", "{}"),
     ] {
         fixture.write(file, wrong);
         let begins = |told: &str| told.starts_with(line);
