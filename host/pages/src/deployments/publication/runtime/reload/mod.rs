@@ -41,7 +41,7 @@ fn events(
         slug,
         told: None,
     };
-    let chunks = unfold(listener, |mut listener| async {
+    let chunks = unfold(listener, |mut listener| async move {
         let chunk = listener.next_chunk().await?;
         Some((Ok(chunk), listener))
     });
