@@ -276,6 +276,14 @@ async fn data_address_and_credential_outlive_a_start() {
     let all = again.call("book", &json!({ "action": "all" })).await;
     assert_eq!(all.expect(200).json()["rows"], json!([{ "text": "kept" }]));
     again.stop().await;
+    // A project that svc.toml names anew is the one that it was.
+    let manifest = fixture.read("svc.toml");
+    fixture.write("svc.toml", &manifest.replace("Book", "Library"));
+    let renamed = Served::start(&fixture, &[]).await;
+    assert_eq!(renamed.said, said);
+    let all = renamed.call("book", &json!({ "action": "all" })).await;
+    assert_eq!(all.expect(200).json()["rows"], json!([{ "text": "kept" }]));
+    renamed.stop().await;
     assert_eq!(mode(&fixture.path_of(".svc")), 0o700);
     assert_eq!(mode(&fixture.path_of(".svc/dev.json")), 0o600);
     // Only `--fresh` begins anew, at the same address.
