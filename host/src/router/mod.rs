@@ -32,7 +32,7 @@ use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
-use crate::deployments::publication::runtime::reload;
+use crate::deployments::publication::runtime::reload::routes as reload;
 use crate::deployments::publication::runtime::routes as runtime;
 use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
@@ -181,7 +181,10 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = rate_limit_layer(app);
     // Only the server of `svc dev` has it.
     let router = match &app.config.reload {
-        Some(versions) => Router::new().merge(reload::routes(versions.clone())),
+        Some(versions) => {
+            let listen = get(reload::listen).with_state(versions.clone());
+            Router::new().route("/_svc/dev/reload", listen)
+        }
         None => Router::new(),
     };
     router

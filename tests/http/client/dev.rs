@@ -276,6 +276,14 @@ async fn data_address_and_credential_outlive_a_start() {
     let all = again.call("book", &json!({ "action": "all" })).await;
     assert_eq!(all.expect(200).json()["rows"], json!([{ "text": "kept" }]));
     again.stop().await;
+    // A project that svc.toml names anew is the one that it was.
+    let manifest = fixture.read("svc.toml");
+    fixture.write("svc.toml", &manifest.replace("Book", "Library"));
+    let renamed = Served::start(&fixture, &[]).await;
+    assert_eq!(renamed.said, said);
+    let all = renamed.call("book", &json!({ "action": "all" })).await;
+    assert_eq!(all.expect(200).json()["rows"], json!([{ "text": "kept" }]));
+    renamed.stop().await;
     assert_eq!(mode(&fixture.path_of(".svc")), 0o700);
     assert_eq!(mode(&fixture.path_of(".svc/dev.json")), 0o600);
     // Only `--fresh` begins anew, at the same address.
@@ -389,8 +397,8 @@ async fn an_error_is_told_once_with_its_place_and_so_is_its_end() {
     for (file, wrong, line, right) in [
         (
             "actions/bad.sql",
-            "SELECT 1,\n  nothing FROM notes",
-            "actions/bad.sql:2:3: no such column: nothing",
+            "SELECT 1,\n  absent FROM notes",
+            "actions/bad.sql:2:3: no such column: absent",
             "SELECT 1 AS one",
         ),
         (
@@ -405,7 +413,7 @@ async fn an_error_is_told_once_with_its_place_and_so_is_its_end() {
             "svc.toml:2:1: ",
             &with_data,
         ),
-        ("data.json", "{\n \"a\": nope}", "data.json:2:7: ", "{}"),
+        ("data.json", "{\n \"a\": nope}", "data.json:2:8: ", "{}"),
     ] {
         fixture.write(file, wrong);
         let begins = |told: &str| told.starts_with(line);

@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// What visitors have written comes into a page by the DOM alone, and nothing comes from another host.
+    /// Words of visitors come into a page by the DOM alone, and nothing comes from another host.
     #[test]
     fn a_template_trusts_no_visitor_and_no_other_host() {
         for template in FolderTemplate::value_variants() {

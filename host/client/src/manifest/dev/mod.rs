@@ -233,7 +233,7 @@ impl FolderDevCommand {
     ) -> Result<AppliedFolder> {
         let (api, out) = (&server.api, self.output());
         let folder = self.read_folder()?;
-        let mut state = RemoteProjectState::find(api, &folder.manifest).await?;
+        let mut state = server.find_project(&folder.manifest).await?;
         let planned = match ApplyPlan::make_for_own_server(api, &folder, state.as_ref()).await {
             Err(failure) if failure.is_titled(MIGRATIONS_DIFFER) => {
                 let checksums = folder.migrations.iter().map(|one| one.checksum.clone());
@@ -352,6 +352,26 @@ impl FolderServer {
             url,
             credential,
         })
+    }
+
+    /// Finds the project of the folder. The server has no other, so one of another name is this one from before it was renamed in
+    /// svc.toml: it keeps its data and its slugs.
+    async fn find_project(&self, manifest: &Manifest) -> Result<Option<RemoteProjectState>> {
+        let api = &self.api;
+        if let Some(found) = RemoteProjectState::find(api, manifest).await? {
+            return Ok(Some(found));
+        }
+        let listed = api.call(&endpoints::PROJECTS, &[]).send().await?;
+        let Some([only]) = listed["projects"].as_array().map(Vec::as_slice) else {
+            return Ok(None);
+        };
+        let id = member_text(only, "id");
+        let renamed = json!({ "name": manifest.project });
+        api.call(&endpoints::UPDATE_PROJECT, &[&id])
+            .body(renamed)
+            .send()
+            .await?;
+        RemoteProjectState::find(api, manifest).await
     }
 
     /// State to begin with the next time.
