@@ -170,11 +170,9 @@ pub(super) fn member_list<'a>(members: impl Iterator<Item = &'a RoomClient> + Cl
         let bytes = entries.map(|one| ENTRY_BYTES + one.len() + one.user(*detail).len());
         bytes.sum()
     };
-    let details = VisitorDetail::ALL.into_iter();
-    let detail = details
-        .clone()
-        .find(|detail| bytes(detail) <= MAX_LIST_BYTES);
-    let detail = detail.unwrap_or(VisitorDetail::IdAlone);
+    let mut details = VisitorDetail::ALL.into_iter();
+    let fitting = details.find(|detail| bytes(detail) <= MAX_LIST_BYTES);
+    let detail = fitting.unwrap_or(VisitorDetail::IdAlone);
     let mut list = String::with_capacity(bytes(&detail) + "[]".len());
     list.push('[');
     for client in members {
