@@ -7,7 +7,7 @@ use crate::statement::SqlPurpose;
 use crate::token::{Token, TokenKind};
 
 /// Binds that the server fills in with the signed-in visitor.
-pub const RESERVED_BINDS: [&str; 2] = ["svc_user_id", "svc_user_email"];
+pub const RESERVED_BINDS: [&str; 3] = ["svc_user_id", "svc_user_email", "svc_user_name"];
 
 /// Length limit of a bind's name.
 const MAX_NAME_LENGTH: usize = 64;
@@ -72,6 +72,8 @@ fn bind_fault(text: &str, purpose: SqlPurpose) -> Option<String> {
         ));
     }
     (!RESERVED_BINDS.contains(&name)).then(|| {
-        format!("The bind {shown} is reserved: only `:svc_user_id` and `:svc_user_email` begin so.")
+        format!(
+            "The bind {shown} is reserved: only `:svc_user_id`, `:svc_user_email` and `:svc_user_name` begin so."
+        )
     })
 }

@@ -209,11 +209,16 @@ mod tests {
 
     #[test]
     fn binds_come_once_each_in_order_of_appearance() {
-        let sql = "SELECT ':no', :b, :a /* :no */, :b, :B FROM t WHERE x = :svc_user_id AND y = :svc_user_email";
-        assert_eq!(
-            one(sql).binds,
-            ["b", "a", "B", "svc_user_id", "svc_user_email"]
-        );
+        let sql = "SELECT ':no', :b, :a /* :no */, :b, :B, :svc_user_name FROM t WHERE x = :svc_user_id AND y = :svc_user_email";
+        let binds = [
+            "b",
+            "a",
+            "B",
+            "svc_user_name",
+            "svc_user_id",
+            "svc_user_email",
+        ];
+        assert_eq!(one(sql).binds, binds);
     }
 
     #[test]

@@ -91,6 +91,7 @@ declare namespace svc {
     id: string;
     /** Only if the provider has made sure that it is theirs. */
     email?: string;
+    /** The value of `:svc_user_name` in actions. */
     name?: string;
     /** The address of a picture. */
     picture?: string;
@@ -133,14 +134,20 @@ declare namespace svc {
       name?: string;
       picture?: string;
     }
+    /** Somebody in the room. */
+    interface Present {
+      client_id: string;
+      /** Who it is, if it joined with `identify` and has signed in. Where very many are in the room, pictures and names may be missing. */
+      user?: Member;
+    }
     interface Events {
       /** The room is open, for the first time or again. A `seq` below the last one that was heard: the room counts anew. */
-      open: { client_id: string; room: string; members: number; seq: number };
+      open: { client_id: string; room: string; members: number; seq: number; list: Present[] };
       message: Message;
-      /** How many are in the room, this client included. */
-      presence: { members: number };
-      join: { client_id: string; user?: Member };
-      leave: { client_id: string; user?: Member };
+      /** How many are in the room, and who, this client included. */
+      presence: { members: number; list: Present[] };
+      join: Present;
+      leave: Present;
       /** The connection is lost or closed; unless `state` is `closed`, it is being opened again. */
       close: { code: number; reason: string };
       /** A message was refused, or the room cannot be reached (`unreachable`). */
@@ -149,6 +156,8 @@ declare namespace svc {
     interface Room {
       readonly id: string;
       readonly state: 'connecting' | 'open' | 'closed';
+      /** Who is in the room now, this client included, in the order of joining; empty while not open. */
+      readonly members: Present[];
       /** False while not open; nothing is queued. */
       send(type: string, data?: unknown, clientMessageId?: string): boolean;
       /** Calls back at each event; returns how to stop that. */

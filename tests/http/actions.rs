@@ -115,6 +115,13 @@ async fn definitions_are_read_off_the_sql() {
             true,
         ),
         (
+            "INSERT INTO guests (name) VALUES (coalesce(:svc_user_name, :name))",
+            json!(["name"]),
+            "write",
+            false,
+            true,
+        ),
+        (
             "INSERT INTO guests (name) VALUES (:name)",
             json!(["name"]),
             "write",

@@ -133,6 +133,7 @@ async fn params_are_the_declared_ones_exactly() {
     for params in [
         json!({ "svc_user_id": "usr_x" }),
         json!({ "svc_user_email": null }),
+        json!({ "svc_user_name": "Ada" }),
         json!({ "svc_anything": 1 }),
         json!({ "svc_": 1 }),
     ] {
@@ -246,10 +247,11 @@ async fn an_action_about_its_visitor_needs_one() {
         .define(&[
             ("id", "SELECT :svc_user_id AS id"),
             ("mail", "SELECT :svc_user_email AS mail"),
+            ("name", "SELECT :svc_user_name AS name"),
             ("join", "INSERT INTO guests (name) VALUES (:svc_user_id)"),
         ])
         .await;
-    for action in ["id", "mail", "join"] {
+    for action in ["id", "mail", "name", "join"] {
         let answer = fixture.call_action(action, &json!({})).await;
         answer.problem(401, "identity_required");
         let owner = fixture

@@ -9,6 +9,8 @@
     const listeners = new Map(events.map((name) => [name, new Set()]));
     let state = 'connecting';
     let socket, timer;
+    // Who is in the room, in the order of joining.
+    let list = [];
     // Attempts since the room was last open, and those that were refused.
     let step = 0;
     let refused = 0;
@@ -35,11 +37,14 @@
       if (name === 'welcome') {
         state = 'open';
         step = refused = 0;
+        list = data.list ?? [];
         emit('open', data);
       } else if (name === 'error') {
         emit('error', Object.assign(new SvcError(data.code, data.detail), data));
       } else if (listeners.has(name)) {
-        emit(name, { ...event, ...data });
+        if (name !== 'presence') list = list.filter((member) => member.client_id !== data.client_id);
+        if (name === 'join') list.push(data);
+        emit(name, { ...event, ...data, ...(name === 'presence' && { list: [...list] }) });
       }
     };
     const connect = () => {
@@ -50,6 +55,7 @@
       mine.onclose = ({ code, reason }) => {
         if (mine !== socket) return;
         socket = undefined;
+        list = [];
         const was = state;
         const again = reconnect && state !== 'closed' && code !== 1008;
         state = again ? 'connecting' : 'closed';
@@ -73,6 +79,9 @@
       get state() {
         return state;
       },
+      get members() {
+        return [...list];
+      },
       send(type, data = null, clientMessageId) {
         if (state !== 'open' || socket.readyState !== 1) return false;
         socket.send(JSON.stringify({ v: 1, type, data, client_message_id: clientMessageId }));
@@ -86,6 +95,7 @@
       close() {
         if (state === 'closed') return;
         state = 'closed';
+        list = [];
         clearTimeout(timer);
         timer = undefined;
         document.removeEventListener('visibilitychange', wake);

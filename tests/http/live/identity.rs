@@ -130,12 +130,12 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
     for socket in &mut sockets {
         subscribe_and_read_first(socket, "a", "all", &json!({})).await;
     }
-    let sql = "SELECT :svc_user_email AS email";
+    let sql = "SELECT :svc_user_email AS email, :svc_user_name AS name";
     guest_book.fixture.define(&[("all", sql)]).await;
     let [for_ada, nobody] = &mut sockets;
     assert_eq!(
         next_rows(for_ada, "a", 2).await,
-        json!([{ "email": "ada@example.com" }])
+        json!([{ "email": "ada@example.com", "name": "ada" }])
     );
     next_error(nobody, Some("a"), "identity_required").await;
     guest_book

@@ -19,6 +19,7 @@ async fn start_app(server: TestServer) -> ProjectFixture {
             { "name": "echo", "sql": "SELECT :a AS a, :b AS b" },
             { "name": "mine", "sql": "SELECT id FROM guests WHERE name = :svc_user_id" },
             { "name": "mail", "sql": "SELECT :svc_user_email AS mail, :a AS a" },
+            { "name": "called", "sql": "SELECT :svc_user_name AS name, :a AS a" },
         ]))
         .await
         .expect(200);

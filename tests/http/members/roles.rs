@@ -6,6 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc::operations;
 use svc::workspaces::Role;
+use svc_tests::TestServer;
 
 use super::{MembersFixture, User, WORKSPACES_PATH};
 use crate::openapi::{description, operations as described};
@@ -65,7 +66,14 @@ async fn create_workspace_fixture(
     }
 }
 
-/// Two workspaces, four users, three keys.
+/// Makes a key of any role, as an operator.
+pub(super) async fn operator_key(server: &TestServer, namespace: &str, role: &str) -> Owner {
+    let create = ["key", "create", namespace, "--role", role, "--json"];
+    let made = server.command(&svc(), &create).await.json();
+    Owner::with_credential(&text(&made["credential"]))
+}
+
+/// Two workspaces, four users, five keys.
 pub(super) async fn create_callers(
     fixture: &MembersFixture,
 ) -> (Vec<WorkspaceFixture>, Vec<RoleCaller>) {
@@ -86,6 +94,8 @@ pub(super) async fn create_callers(
     let machine = create_key(fixture, &alice, "acme", "editor").await;
     let reader = create_key(fixture, &alice, "acme", "viewer").await;
     let other = create_key(fixture, &bob, "zeta", "editor").await;
+    let admin = operator_key(&fixture.server, "acme", "admin").await;
+    let owner = operator_key(&fixture.server, "zeta", "owner").await;
     let people = [
         ("alice", alice.owner, [Some(Owns), None]),
         ("bob", bob.owner, [Some(Viewer), Some(Owns)]),
@@ -94,6 +104,8 @@ pub(super) async fn create_callers(
         ("a machine", machine, [Some(Editor), None]),
         ("a reader", reader, [Some(Viewer), None]),
         ("another machine", other, [None, Some(Editor)]),
+        ("an admin's machine", admin, [Some(Admin), None]),
+        ("an owner's machine", owner, [None, Some(Owns)]),
     ];
     let people = people.map(|(name, owner, roles)| RoleCaller { name, owner, roles });
     (places, people.into())

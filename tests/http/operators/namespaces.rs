@@ -59,7 +59,18 @@ async fn namespaces_and_keys() {
     for key in &used {
         assert_eq!(
             keys(key),
-            ["created_at", "key_id", "last_used_at", "revoked_at"]
+            [
+                "created_at",
+                "expires_at",
+                "key_id",
+                "last_used_at",
+                "revoked_at",
+                "role"
+            ]
+        );
+        assert_eq!(
+            (&key["role"], &key["expires_at"]),
+            (&json!("editor"), &Value::Null)
         );
         assert_eq!(key["revoked_at"], Value::Null);
         let made = key["created_at"].as_str().unwrap();

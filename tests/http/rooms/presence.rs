@@ -83,11 +83,13 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
     // Each member that reloads gets one welcome with all members, and no events of the others.
     let mut frames = 0;
     let mut ids = BTreeSet::new();
+    let mut lists = Vec::new();
     for socket in &mut back {
-        let welcome = socket.envelope().await;
+        let mut welcome = socket.envelope().await;
         assert_eq!(welcome["type"], "svc:welcome");
         assert_eq!(welcome["data"]["members"], 2 + CROWD);
         ids.insert(text(&welcome["data"]["client_id"]));
+        lists.push(welcome["data"]["list"].take());
         let rest = socket.drain_envelopes().await;
         assert_eq!(rest.len(), 1, "{rest:?}");
         assert_eq!(rest[0]["data"]["members"], 2 + CROWD);
@@ -108,6 +110,12 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
     };
     assert_eq!(of("svc:leave"), left);
     assert_eq!(of("svc:join"), ids);
+    // All are welcomed with one list: those who stayed, then all who have come.
+    let joined = told.iter().filter(|event| event["type"] == "svc:join");
+    let joined: Vec<&Value> = joined.map(|event| &event["data"]).collect();
+    let list = lists[0].as_array().unwrap();
+    assert!(lists.iter().all(|other| *other == lists[0]));
+    assert_eq!(list.iter().skip(2).collect::<Vec<_>>(), joined);
     assert_eq!(told.len(), left.len() + ids.len() + 1);
     assert_eq!(told.last().unwrap()["data"]["members"], 2 + CROWD);
 }
@@ -207,6 +215,8 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
     for (welcome, rest) in hearing.join_all().await {
         assert_eq!(welcome["type"], "svc:welcome");
         assert_eq!(welcome["data"]["members"], 1 + THOUSAND);
+        let list = welcome["data"]["list"].as_array().unwrap();
+        assert_eq!(list.len(), 1 + THOUSAND);
         assert_eq!(rest.len(), 1, "{rest:?}");
         assert_eq!(rest[0]["data"]["members"], 1 + THOUSAND);
     }

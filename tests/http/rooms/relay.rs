@@ -45,7 +45,9 @@ async fn who_joins_is_welcomed_first_and_the_others_are_told() {
         welcome,
         json!({
             "v": 1, "type": "svc:welcome", "room": "lobby", "ts": ts,
-            "data": { "client_id": ada_id, "room": "lobby", "members": 1, "seq": 0 },
+            "data": {
+                "client_id": ada_id, "room": "lobby", "members": 1, "seq": 0, "list": [{ "client_id": ada_id }],
+            },
         })
     );
     let mut bob = fixture
@@ -56,6 +58,9 @@ async fn who_joins_is_welcomed_first_and_the_others_are_told() {
     let welcome = bob.envelope().await;
     let bob_id = text(&welcome["data"]["client_id"]);
     assert_eq!(welcome["data"]["members"], 2);
+    // In the order of joining.
+    let list = json!([{ "client_id": ada_id }, { "client_id": bob_id }]);
+    assert_eq!(welcome["data"]["list"], list);
     assert_eq!(
         ada.wait_for_envelope("svc:join").await,
         json!({ "v": 1, "type": "svc:join", "room": "lobby", "ts": ts, "data": { "client_id": bob_id } })

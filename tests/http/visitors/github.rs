@@ -362,8 +362,12 @@ async fn a_room_names_visitors_who_ask_for_it() {
     let mut named = join("&identify=true", &guest_book.origin, &cookie)
         .await
         .unwrap();
-    named.wait_for_envelope("svc:welcome").await;
+    let welcome = named.wait_for_envelope("svc:welcome").await;
     let user = json!({"id": id, "name": "Ada"});
+    let list = &welcome["data"]["list"];
+    assert_eq!(list[0].get("user"), None, "{list}");
+    let own = json!({ "client_id": welcome["data"]["client_id"], "user": user });
+    assert_eq!(list[1], own);
     assert_eq!(
         watcher.wait_for_envelope("svc:join").await["data"]["user"],
         user
@@ -378,7 +382,8 @@ async fn a_room_names_visitors_who_ask_for_it() {
         ("&identify=true", "x=y"),
     ] {
         let mut other = join(query, &guest_book.origin, cookie).await.unwrap();
-        other.wait_for_envelope("svc:welcome").await;
+        let welcome = other.wait_for_envelope("svc:welcome").await;
+        assert_eq!(welcome["data"]["list"][1], own);
         assert_eq!(
             watcher.wait_for_envelope("svc:join").await["data"].get("user"),
             None,

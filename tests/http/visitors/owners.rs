@@ -224,12 +224,35 @@ async fn an_owner_calls_as_a_visitor_of_their_choice() {
             "as.email",
         ),
         (json!({"email": "a@example.com"}), "user_id"),
-        (json!({"user_id": "usr_a", "name": "x"}), "name"),
+        (
+            json!({"user_id": "usr_a", "name": "x".repeat(801)}),
+            "as.name",
+        ),
+        (json!({"user_id": "usr_a", "name": 1}), "name"),
+        (json!({"user_id": "usr_a", "nickname": "x"}), "nickname"),
         (json!("usr_a"), "as"),
     ] {
         let answer = call(own, &json!({"action": "mine", "as": wrong})).await;
         let problem = answer.problem(400, "invalid_request");
         assert!(text(&problem["detail"]).contains(named), "{problem}");
+    }
+    // The name is the provider's, or NULL.
+    fixture
+        .define(&[("called", "SELECT :svc_user_name AS name")])
+        .await;
+    for (by, name) in [
+        (json!({"user_id": "usr_test", "name": "Ada"}), json!("Ada")),
+        (json!({"user_id": "usr_test", "name": null}), json!(null)),
+        (json!({"user_id": "usr_test"}), json!(null)),
+    ] {
+        let one = call(own, &json!({"action": "called", "as": by})).await;
+        let batch = json!({"ops": [{"action": "called"}], "as": by});
+        let batch = call(own, &batch).await.expect(200).json();
+        for answer in [&one.expect(200).json(), &batch["results"][0]] {
+            assert_eq!(answer["rows"], json!([{ "name": name }]));
+        }
+        let given = json!({"action": "called", "params": {"svc_user_name": "Eve"}, "as": by});
+        call(own, &given).await.problem(400, "reserved_param");
     }
     // Without `as` an owner is nobody here, and a credential alone says nothing.
     call(own, &json!({"action": "mine"}))
@@ -269,6 +292,14 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
         done["structuredContent"]["results"][1]["rows"],
         json!([{ "words": "Hi", "user_id": "usr_test", "email": "test@example.com" }])
     );
+    fixture
+        .define(&[("called", "SELECT :svc_user_name AS name")])
+        .await;
+    let by = json!({ "user_id": "usr_test", "name": "Ada" });
+    let called = json!({ "project_id": project, "ops": [{ "action": "called" }], "as": by });
+    let called = result(call(own, called).await);
+    let rows = &called["structuredContent"]["results"][0]["rows"];
+    assert_eq!(*rows, json!([{ "name": "Ada" }]), "{called}");
     // Without `as` the caller is anonymous; `as` has no effect on the next call.
     let alone = json!({ "project_id": project, "ops": ops });
     let refused = result(call(own, alone).await);
@@ -318,7 +349,11 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
             "as.email",
         ),
         (json!({ "email": "a@example.com" }), "user_id"),
-        (json!({ "user_id": "usr_a", "name": "x" }), "name"),
+        (
+            json!({ "user_id": "usr_a", "name": "x".repeat(801) }),
+            "as.name",
+        ),
+        (json!({ "user_id": "usr_a", "nickname": "x" }), "nickname"),
         (json!("usr_a"), "as"),
     ] {
         let given = json!({ "project_id": project, "ops": mine, "as": wrong });

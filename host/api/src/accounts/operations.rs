@@ -180,7 +180,7 @@ pub async fn create_key(
 /// Revokes a key.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found`, `forbidden` for a key whose role is above the caller's.
 pub async fn revoke_key(
     accounts: Accounts,
     at: AuthorizedWorkspace<Admin>,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
 use crate::workspaces::model::MACHINE_ROLE;
-use crate::workspaces::{NewKeyOptions, Plan, Role, UserId, WorkspaceChanges};
+use crate::workspaces::{MAX_KEY_SECONDS, NewKeyOptions, Plan, Role, UserId, WorkspaceChanges};
 use svc_base::ids::WorkspaceId;
 use svc_base::numbers::optional_whole_number;
 
@@ -15,8 +15,6 @@ use svc_base::numbers::optional_whole_number;
 const MAX_NAME_CHARS: usize = 100;
 /// Maximum length of a key's note, in characters.
 const MAX_NOTE_CHARS: usize = 1_000;
-/// Maximum lifetime of a key that expires, in seconds: a year.
-const MAX_EXPIRY_SECONDS: u64 = 31_536_000;
 
 /// Query of the list of workspaces, which has no parameters.
 #[derive(Debug, Deserialize)]
@@ -89,7 +87,7 @@ pub struct CreateKey {
     pub note: Option<String>,
 }
 
-/// Role of a key.
+/// Role of a key that an admin makes.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyRole {
@@ -169,10 +167,10 @@ impl CreateKey {
         check_characters("note", self.note.as_deref(), MAX_NOTE_CHARS)?;
         if self
             .expires_in
-            .is_some_and(|seconds| !(1..=MAX_EXPIRY_SECONDS).contains(&seconds))
+            .is_some_and(|seconds| !(1..=MAX_KEY_SECONDS).contains(&seconds))
         {
             return Err(invalid_request(format!(
-                "`expires_in` must be from 1 to {MAX_EXPIRY_SECONDS}."
+                "`expires_in` must be from 1 to {MAX_KEY_SECONDS}."
             )));
         }
         Ok(NewKeyOptions {

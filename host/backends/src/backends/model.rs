@@ -21,6 +21,8 @@ use svc_sandbox::{AllowedStatement, GateFailure, SqlRefusal, StatementKind};
 pub const USER_ID_BIND: &str = "svc_user_id";
 /// Reserved bind for the verified e-mail address of the signed-in visitor.
 pub const USER_EMAIL_BIND: &str = "svc_user_email";
+/// Reserved bind for the name of the signed-in visitor.
+pub const USER_NAME_BIND: &str = "svc_user_name";
 /// Maximum length of a note, in characters.
 pub const MAX_NOTE_CHARS: usize = 1_000;
 /// Maximum number of actions in a batch.
@@ -115,7 +117,7 @@ pub fn is_writing_statement(statement: &AllowedStatement) -> bool {
 }
 
 fn is_identity(bind: &str) -> bool {
-    matches!(bind, USER_ID_BIND | USER_EMAIL_BIND)
+    matches!(bind, USER_ID_BIND | USER_EMAIL_BIND | USER_NAME_BIND)
 }
 
 /// Action to define.

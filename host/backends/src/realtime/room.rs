@@ -121,6 +121,7 @@ struct RoomContents {
     ended: Option<CloseReason>,
     /// Number of the last message.
     seq: u64,
+    /// Members in the order of joining, which all lists of them have.
     members: Vec<RoomSocket>,
     /// New clients that the next presence update makes members.
     coming: Vec<RoomSocket>,
@@ -212,9 +213,9 @@ impl Room {
         let is = |member: &RoomSocket| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
             // The other members were not told of the client, so they are not told that it left.
-            state.coming.swap_remove(at);
+            state.coming.remove(at);
         } else if let Some(at) = state.members.iter().position(is) {
-            state.members.swap_remove(at);
+            state.members.remove(at);
             state.gone.push(Arc::clone(id));
         }
         state.update_or_schedule(&self.id, now, tally)
@@ -414,7 +415,8 @@ impl RoomContents {
         );
         let count = self.members.len() + coming.len();
         self.size = count;
-        let presence = protocol::presence_event(count, room, ts);
+        let presence = frame::text_frame(&protocol::presence_event(count, room, ts));
+        let rest = self.welcome_rest(&coming, room, ts);
         let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT_BYTES);
         for id in &gone {
             frame::append_text(&mut news, &protocol::leave_event(id, room, ts));
@@ -422,19 +424,28 @@ impl RoomContents {
         for member in &coming {
             frame::append_text(&mut news, &protocol::join_event(&member.id, room, ts));
         }
-        frame::append_text(&mut news, &presence);
+        news.extend_from_slice(&presence);
         let news = news.freeze();
         self.queue(tally, |outbox, _| outbox.queue(news.clone(), 1).map(|()| 0));
         for member in coming {
-            let mut hello = BytesMut::with_capacity(2 * EVENT_BYTES);
-            let welcome = protocol::welcome_event(&member.id, room, count, self.seq, ts);
-            frame::append_text(&mut hello, &welcome);
-            frame::append_text(&mut hello, &presence);
-            match member.outbox.push(hello.freeze()) {
+            let start = protocol::welcome_start(&member.id);
+            let [start, rest, end] = frame::text_frame_parts(&start, &rest, protocol::WELCOME_END);
+            let hello = [start, rest, end, presence.clone()];
+            match member.outbox.push_parts(hello) {
                 Ok(()) => self.members.push(member),
                 Err(_) => self.gone.push(member.id),
             }
         }
+    }
+
+    /// Returns what is the same in the welcomes of all new members, with the list of all members.
+    fn welcome_rest(&self, coming: &[RoomSocket], room: &str, ts: Timestamp) -> Bytes {
+        if coming.is_empty() {
+            return Bytes::new();
+        }
+        let all = self.members.iter().chain(coming);
+        let list = protocol::member_list(all.clone().map(|member| &*member.id));
+        protocol::welcome_rest((all.count(), &list), room, self.seq, ts).into()
     }
 
     /// Appends a message to the buffer; returns whether the buffer has just reached the size that ends a pause.

@@ -124,6 +124,7 @@ impl VisitorSession {
         ActionCallerIdentity {
             user_id: self.visitor.as_str().to_owned(),
             email: self.profile.email.clone(),
+            name: self.profile.name.clone(),
         }
     }
 }
@@ -135,6 +136,8 @@ pub struct ActionCallerIdentity {
     pub user_id: String,
     /// Value of `:svc_user_email`.
     pub email: Option<String>,
+    /// Value of `:svc_user_name`.
+    pub name: Option<String>,
 }
 
 /// Visitor, as shown to the project's owner.

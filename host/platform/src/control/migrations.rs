@@ -29,6 +29,7 @@ const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../../migrations/0018_installed_guests.sql"),
     include_str!("../../../migrations/0019_price_keys.sql"),
     include_str!("../../../migrations/0020_action_ends.sql"),
+    include_str!("../../../migrations/0021_key_roles.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;
@@ -182,6 +183,40 @@ mod tests {
         c.execute(withdraw, []).unwrap();
         add("second", "p").unwrap();
         assert!(add("third", "p").is_err());
+    }
+
+    #[test]
+    fn keys_stay_as_they_are_when_they_may_have_every_role() {
+        let c = Connection::open_in_memory().unwrap();
+        let number = MIGRATION_SCRIPTS
+            .iter()
+            .position(|script| script.contains("keys_of_every_role"));
+        let number = number.unwrap();
+        for script in &MIGRATION_SCRIPTS[..number] {
+            c.execute_batch(script).unwrap();
+        }
+        c.execute_batch(
+            "INSERT INTO workspaces (id, slug, display_name, plan, created_at) VALUES ('w', 'w', 'w', 'free', 0);
+             INSERT INTO keys (key_id, workspace_id, secret_sha256, created_at, last_used_at, revoked_at, role, note, expires_at)
+                 VALUES ('a', 'w', x'01', 1, 2, 3, 'viewer', 'n', 4), ('b', 'w', x'02', 1, NULL, NULL, 'editor', NULL, NULL);",
+        )
+        .unwrap();
+        let keys = || -> Vec<String> {
+            let sql = "SELECT json_array(key_id, workspace_id, hex(secret_sha256), created_at, last_used_at, revoked_at, role,
+                    note, expires_at) FROM keys ORDER BY key_id";
+            let mut rows = c.prepare(sql).unwrap();
+            let rows = rows.query_map([], |row| row.get(0)).unwrap();
+            rows.map(Result::unwrap).collect()
+        };
+        let before = keys();
+        c.execute_batch(MIGRATION_SCRIPTS[number]).unwrap();
+        assert_eq!(keys(), before);
+        assert_eq!(before.len(), 2);
+        let set = |role: &str| c.execute("UPDATE keys SET role = ?1 WHERE key_id = 'a'", [role]);
+        set("owner").unwrap();
+        assert!(set("machine").is_err());
+        c.execute("DELETE FROM workspaces", []).unwrap();
+        assert!(keys().is_empty(), "they end with their workspace");
     }
 
     #[test]

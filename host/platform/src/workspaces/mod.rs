@@ -15,7 +15,7 @@ pub mod subscriptions;
 mod store;
 
 pub use error::WorkspaceError;
-pub use keys::{KeyUse, NewKey, NewKeyOptions};
+pub use keys::{KeyUse, MAX_KEY_SECONDS, NewKey, NewKeyOptions};
 pub use members::{TokenHolder, UserSeen};
 pub use model::{
     Caller, Plan, Role, UserId, Workspace, WorkspaceAccess, WorkspaceMember, WorkspaceRef,

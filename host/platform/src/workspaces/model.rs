@@ -80,19 +80,17 @@ pub struct Workspace {
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkspaceKey {
     pub key_id: String,
+    /// Role of the key. Those of admins and owners are made by operators.
+    pub role: Role,
     pub created_at: Timestamp,
+    /// Moment from which the key is refused.
+    pub expires_at: Option<Timestamp>,
     /// Time of the last use, exact to the minute.
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
-    /// Role of the key: editor or viewer.
-    #[serde(skip)]
-    pub role: Role,
     /// Purpose of the key.
     #[serde(skip)]
     pub note: Option<String>,
-    /// Moment from which the key is refused.
-    #[serde(skip)]
-    pub expires_at: Option<Timestamp>,
 }
 
 /// Role of a member in a workspace: each may do what those before it may.

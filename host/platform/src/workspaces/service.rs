@@ -90,7 +90,7 @@ impl Workspaces {
                 }
                 store::insert_workspace(tx, &workspace)?;
                 let digest = Digest::of(credential.text.as_bytes());
-                let key = NewKey::for_machine(credential.key_id, workspace.created_at);
+                let key = NewKey::first(credential.key_id, workspace.created_at);
                 keys::insert(tx, &workspace.id, &digest, &key)?;
                 let (id, now) = (workspace.id, workspace.created_at);
                 tx.record_audit(AuditAction::WorkspaceCreate, Some(&id), &id, now)?;

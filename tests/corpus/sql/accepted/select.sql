@@ -196,6 +196,8 @@ SELECT :_x1, :a_long_name_of_a_bind_that_is_still_short_enough
 -- ----
 SELECT :svc_user_id, :svc_user_email
 -- ----
+SELECT :svc_user_name, coalesce(:svc_user_name, :svc_user_email, 'somebody') AS who
+-- ----
 SELECT name FROM users WHERE id=:id;;
 -- ----
 SELECT -:x, +:y, ~:z

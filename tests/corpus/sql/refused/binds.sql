@@ -50,6 +50,10 @@ SELECT :Svc_user_id
 -- ----
 SELECT :svc_user_id2
 -- ----
+SELECT :svc_user_names
+-- ----
+SELECT :svc_User_name
+-- ----
 SELECT :svc_
 -- ----
 SELECT * FROM users LIMIT ?
@@ -75,6 +79,9 @@ SELECT :svc_user_id
 -- ----
 -- purpose: query
 SELECT :svc_user_email
+-- ----
+-- purpose: query
+SELECT :svc_user_name
 -- ----
 -- purpose: query
 SELECT :svc_anything

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use super::actions::{ActionDefinitions, statement_error};
 use super::model::{
-    BackendError, CallableAction, QueryAccess, USER_EMAIL_BIND, USER_ID_BIND, is_writing_statement,
-    param_names, requires_identity,
+    BackendError, CallableAction, QueryAccess, USER_EMAIL_BIND, USER_ID_BIND, USER_NAME_BIND,
+    is_writing_statement, param_names, requires_identity,
 };
 use super::service::Backends;
 use requests::BatchedCall;
@@ -199,6 +199,7 @@ fn bind<V>(
         let known = match name {
             USER_ID_BIND => Value::Text(by.user_id.clone()),
             USER_EMAIL_BIND => by.email.clone().map_or(Value::Null, Value::Text),
+            USER_NAME_BIND => by.name.clone().map_or(Value::Null, Value::Text),
             _ => continue,
         };
         given.push((name.to_owned(), value(known)));

@@ -42,6 +42,9 @@ pub struct As {
     /// The value of `:svc_user_email`; NULL, if absent.
     #[schema(max_length = 320, example = "ada@example.com")]
     email: Option<String>,
+    /// The value of `:svc_user_name`; NULL, if absent.
+    #[schema(max_length = 800, example = "Ada Lovelace")]
+    name: Option<String>,
 }
 
 impl As {
@@ -57,9 +60,11 @@ impl As {
         }
         check_characters("as.user_id", Some(&self.user_id), 100)?;
         check_characters("as.email", self.email.as_deref(), 320)?;
+        check_characters("as.name", self.name.as_deref(), 800)?;
         Ok(ActionCallerIdentity {
             user_id: self.user_id,
             email: self.email,
+            name: self.name,
         })
     }
 }

@@ -34,10 +34,9 @@ impl LiveQuery {
         put(b'a', self.action.as_bytes());
         if let Some(visitor) = &self.visitor {
             put(b'v', visitor.user_id.as_bytes());
-            put(
-                b'e',
-                visitor.email.as_deref().unwrap_or_default().as_bytes(),
-            );
+            for (tag, text) in [(b'e', &visitor.email), (b'm', &visitor.name)] {
+                put(tag, text.as_deref().unwrap_or_default().as_bytes());
+            }
         }
         let mut params: Vec<_> = self.params.iter().collect();
         params.sort_by(|a, b| a.0.cmp(&b.0));

@@ -5,11 +5,17 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use super::client::RoomClient;
+use super::client::{RoomClient, VisitorDetail};
 use super::frames::{self, ClientFrameError, FrameSchema, ParsedFrameFields, non_null};
 use super::{MAX_NAME_CHARS, is_message_type, problems};
 use svc_base::clock::Timestamp;
 
+/// Maximum size of the list of members in a welcome, in bytes, as long as ids fit into it.
+const MAX_LIST_BYTES: usize = 256 << 10;
+/// Length of an entry of that list without the id and the visitor.
+const ENTRY_BYTES: usize = r#",{"client_id":""}"#.len();
+/// End of the first envelope of a new member.
+pub(super) const WELCOME_END: &str = "}";
 /// Sender of an owner's messages. No client has this id, because clients' ids begin with `c_`.
 pub(super) const OWNER_SENDER: &str = "owner";
 
@@ -127,7 +133,7 @@ pub(super) fn message_event(
     ts: Timestamp,
     seq: u64,
 ) -> String {
-    let user = sender.map_or("", RoomClient::user);
+    let user = sender.map_or("", |client| client.user(VisitorDetail::Full));
     let sender = sender.map_or(OWNER_SENDER, |client| client);
     format!(
         r#"{{"v":1,"type":"{kind}","data":{data},"sender":"{sender}"{user},"room":"{room}","ts":"{ts}","seq":{seq}}}"#
@@ -139,17 +145,43 @@ fn event_frame(kind: &str, data: fmt::Arguments<'_>, room: &str, ts: Timestamp) 
     format!(r#"{{"v":1,"type":"svc:{kind}","data":{{{data}}},"room":"{room}","ts":"{ts}"}}"#)
 }
 
-/// Returns the first envelope of a new member.
-pub(super) fn welcome_event(
-    client: &str,
+/// Returns how the first envelope of a new member begins: [`welcome_rest`] follows.
+pub(super) fn welcome_start(client: &RoomClient) -> String {
+    let client: &str = client;
+    format!(r#"{{"v":1,"type":"svc:welcome","data":{{"client_id":"{client}""#)
+}
+
+/// Returns what follows in the first envelopes of all members that join together, without [`WELCOME_END`].
+pub(super) fn welcome_rest(
+    (members, list): (usize, &str),
     room: &str,
-    members: usize,
     seq: u64,
     ts: Timestamp,
 ) -> String {
-    let data =
-        format_args!(r#""client_id":"{client}","room":"{room}","members":{members},"seq":{seq}"#);
-    event_frame("welcome", data, room, ts)
+    format!(
+        r#","room":"{room}","members":{members},"seq":{seq},"list":{list}}},"room":"{room}","ts":"{ts}""#
+    )
+}
+
+/// Returns the members of a room as a JSON array, in order. An array that is too long leaves out pictures, and then names.
+pub(super) fn member_list<'a>(members: impl Iterator<Item = &'a RoomClient> + Clone) -> String {
+    let bytes = |detail: &VisitorDetail| -> usize {
+        let entries = members.clone();
+        let bytes = entries.map(|one| ENTRY_BYTES + one.len() + one.user(*detail).len());
+        bytes.sum()
+    };
+    let mut details = VisitorDetail::ALL.into_iter();
+    let fitting = details.find(|detail| bytes(detail) <= MAX_LIST_BYTES);
+    let detail = fitting.unwrap_or(VisitorDetail::IdAlone);
+    let mut list = String::with_capacity(bytes(&detail) + "[]".len());
+    list.push('[');
+    for client in members {
+        let before = if list.len() > 1 { "," } else { "" };
+        let (id, user): (&str, _) = (client, client.user(detail));
+        list.extend([before, r#"{"client_id":""#, id, r#"""#, user, "}"]);
+    }
+    list.push(']');
+    list
 }
 
 /// Returns the event that a client has joined.
@@ -177,7 +209,7 @@ struct ClientEventData<'a>(&'a RoomClient);
 
 impl fmt::Display for ClientEventData<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (id, user): (&str, _) = (self.0, self.0.user());
+        let (id, user): (&str, _) = (self.0, self.0.user(VisitorDetail::Full));
         write!(f, r#""client_id":"{id}"{user}"#)
     }
 }

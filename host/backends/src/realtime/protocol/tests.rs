@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::visitors::model::VisitorProfile;
+use crate::visitors::{VisitorId, VisitorSession};
+use svc_base::random::Random;
 
 #[test]
 fn frames_that_are_relayed() {
@@ -148,9 +151,15 @@ fn envelopes_are_json_of_these_members() {
         )),
         json!({ "v": 1, "type": "say", "data": { "a": [1] }, "sender": "c1", "room": "r", "ts": at, "seq": 7 })
     );
+    let c2 = RoomClient::anonymous("c2");
+    let list = member_list([&c2, &c1].into_iter());
+    let rest = welcome_rest((2, &list), room, 7, ts);
     assert_eq!(
-        read(welcome_event("c1", room, 2, 7, ts)),
-        json!({ "v": 1, "type": "svc:welcome", "data": { "client_id": "c1", "room": "r", "members": 2, "seq": 7 }, "room": "r", "ts": at })
+        read(welcome_start(&c1) + &rest + WELCOME_END),
+        json!({
+            "v": 1, "type": "svc:welcome", "room": "r", "ts": at,
+            "data": { "client_id": "c1", "room": "r", "members": 2, "seq": 7, "list": [{ "client_id": "c2" }, { "client_id": "c1" }] },
+        })
     );
     for (text, kind, data) in [
         (
@@ -174,4 +183,43 @@ fn envelopes_are_json_of_these_members() {
             json!({ "v": 1, "type": kind, "data": data, "room": "r", "ts": at })
         );
     }
+}
+
+#[test]
+fn a_long_list_of_members_leaves_out_pictures_and_then_names() {
+    let profile = |name: usize, picture: usize| VisitorProfile {
+        name: Some("n".repeat(name)),
+        picture: Some(format!("https://a.example/{}", "p".repeat(picture))),
+        ..VisitorProfile::default()
+    };
+    let client = |profile: VisitorProfile| {
+        let session = VisitorSession {
+            key: [0; 32],
+            visitor: VisitorId::new(&Random::system()).unwrap(),
+            deployment: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
+            project: "00000000-0000-7000-8000-000000000002".parse().unwrap(),
+            profile,
+            provider: "dev".to_owned(),
+            expires_at: Timestamp(0),
+            seen_at: Timestamp(0),
+        };
+        RoomClient::anonymous("c1").with_visitor(Some(&session))
+    };
+    for (members, name, picture, shown) in [
+        (100, 20, 100, &["id", "name", "picture"][..]),
+        (1_000, 20, 100, &["id", "name", "picture"]),
+        (1_000, 20, 300, &["id", "name"]),
+        (1_000, 800, 2_000, &["id"]),
+        // Ids are never left out.
+        (10_000, 800, 2_000, &["id"]),
+    ] {
+        let one = client(profile(name, picture));
+        let list = member_list(std::iter::repeat_n(&one, members));
+        let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+        assert_eq!(list.len(), members);
+        let user = list[members - 1]["user"].as_object().unwrap();
+        let names: Vec<&String> = user.keys().collect();
+        assert_eq!(names, shown, "{members} with {name} and {picture}");
+    }
+    assert_eq!(member_list(std::iter::empty::<&RoomClient>()), "[]");
 }

@@ -21,6 +21,8 @@ pub(super) use store::insert;
 const TOUCH_INTERVAL_MS: i64 = 60_000;
 /// Maximum number of keys of a workspace that are not revoked.
 const MAX_KEYS: u64 = 100;
+/// Maximum lifetime of a key that expires, in seconds: a year.
+pub const MAX_KEY_SECONDS: u64 = 31_536_000;
 
 /// Key to store.
 #[derive(Clone, Debug)]
@@ -35,13 +37,23 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Returns a key as operators create them: with the role `editor`, and without expiry.
-    pub(super) fn for_machine(key_id: String, created_at: Timestamp) -> Self {
-        Self {
-            key_id,
+    /// Returns the first key of a namespace: with the role `editor`, and without expiry.
+    pub(super) fn first(key_id: String, created_at: Timestamp) -> Self {
+        let options = NewKeyOptions {
             role: Role::Editor,
             note: None,
-            expires_at: None,
+            expires_in: None,
+        };
+        Self::new(key_id, options, created_at)
+    }
+
+    fn new(key_id: String, wanted: NewKeyOptions, created_at: Timestamp) -> Self {
+        let expires_in = wanted.expires_in;
+        Self {
+            key_id,
+            role: wanted.role,
+            note: wanted.note,
+            expires_at: expires_in.map(|seconds| created_at.plus_seconds(seconds)),
             created_at,
         }
     }
@@ -82,14 +94,18 @@ impl ErrandWork for KeyUse {
 }
 
 impl Workspaces {
-    /// Adds an operator's key to a workspace.
+    /// Adds a key of any role to a workspace, for an operator.
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn create_key(&self, name: &str) -> Result<IssuedKey, WorkspaceError> {
+    pub async fn create_key(
+        &self,
+        name: &str,
+        wanted: NewKeyOptions,
+    ) -> Result<IssuedKey, WorkspaceError> {
         let workspace = self.find_by_slug(name).await?;
         let credential = NewCredential::new(&self.random)?;
-        let key = NewKey::for_machine(credential.key_id.clone(), self.clock.now());
+        let key = NewKey::new(credential.key_id.clone(), wanted, self.clock.now());
         let digest = Digest::of(credential.text.as_bytes());
         let added: Result<(), Error> = self
             .control
@@ -117,13 +133,7 @@ impl Workspaces {
         wanted: NewKeyOptions,
     ) -> Result<(NewKey, String), WorkspaceError> {
         let (now, credential) = (self.clock.now(), NewCredential::new(&self.random)?);
-        let key = NewKey {
-            key_id: credential.key_id,
-            role: wanted.role,
-            note: wanted.note,
-            expires_at: wanted.expires_in.map(|seconds| now.plus_seconds(seconds)),
-            created_at: now,
-        };
+        let key = NewKey::new(credential.key_id, wanted, now);
         let (digest, made) = (Digest::of(credential.text.as_bytes()), key.clone());
         self.control
             .write(move |tx| {
@@ -165,7 +175,7 @@ impl Workspaces {
     /// Revokes a key, for an admin of the workspace, or for an operator if `by` is `None`.
     ///
     /// # Errors
-    /// [`WorkspaceError`].
+    /// `UnknownKey`; `AboveOwn` if the role of the key is above the caller's.
     pub async fn revoke(
         &self,
         workspace: WorkspaceId,
@@ -175,16 +185,18 @@ impl Workspaces {
         let (key, now) = (key_id.to_owned(), self.clock.now());
         self.control
             .write(move |tx| {
-                if let Some(by) = &by {
-                    members::require_role(tx, by, &workspace, Role::Admin)?;
+                let own = members::max_assignable_role(tx, by.as_ref(), &workspace)?;
+                let role = store::role_of(tx, &workspace, &key).map_err(Error::from)?;
+                let Some(role) = role else {
+                    return Err(WorkspaceError::UnknownKey(key));
+                };
+                if role > own {
+                    return Err(WorkspaceError::AboveOwn(own));
                 }
-                match store::revoke(tx, &workspace, &key, now)? {
-                    Some(true) => {
-                        Ok(tx.record_audit(AuditAction::KeyRevoke, Some(&workspace), &key, now)?)
-                    }
-                    Some(false) => Ok(()),
-                    None => Err(WorkspaceError::UnknownKey(key)),
+                if store::revoke(tx, &key, now)? {
+                    tx.record_audit(AuditAction::KeyRevoke, Some(&workspace), &key, now)?;
                 }
+                Ok(())
             })
             .await
     }

@@ -74,18 +74,21 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
         })
 }
 
-/// Revokes a key; returns whether it was revoked by this call, or `None` if the workspace has no such key. The first revocation time stays.
-pub(super) fn revoke(
-    tx: &Tx<'_>,
+/// Returns the role of a key, revoked or not; `None` if the workspace has no such key.
+pub(super) fn role_of(
+    c: &Connection,
     workspace: &WorkspaceId,
     key_id: &str,
-    now: Timestamp,
-) -> Result<Option<bool>, Error> {
-    let sql = "UPDATE keys SET revoked_at = ?3 WHERE workspace_id = ?1 AND key_id = ?2 AND revoked_at IS NULL";
-    let revoked = tx.execute(sql, params![workspace, key_id, now])? == 1;
-    let sql = "SELECT 1 FROM keys WHERE workspace_id = ?1 AND key_id = ?2";
-    let is_there = tx.prepare_cached(sql)?.exists(params![workspace, key_id])?;
-    Ok(is_there.then_some(revoked))
+) -> rusqlite::Result<Option<Role>> {
+    c.prepare_cached("SELECT role FROM keys WHERE workspace_id = ?1 AND key_id = ?2")?
+        .query_row(params![workspace, key_id], |row| role_column(row, "role"))
+        .optional()
+}
+
+/// Revokes a key; returns whether it was revoked by this call. The first revocation time stays.
+pub(super) fn revoke(tx: &Tx<'_>, key_id: &str, now: Timestamp) -> Result<bool, Error> {
+    let sql = "UPDATE keys SET revoked_at = ?2 WHERE key_id = ?1 AND revoked_at IS NULL";
+    Ok(tx.execute(sql, params![key_id, now])? == 1)
 }
 
 /// Finds a key that is neither revoked nor expired.

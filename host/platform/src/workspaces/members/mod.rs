@@ -15,7 +15,7 @@ use crate::control::{ErrandWork, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub(super) use changes::{insert_first_owner, require_role};
+pub(super) use changes::{insert_first_owner, max_assignable_role, require_role};
 
 /// Maximum number of workspaces that are listed to a caller who must choose one.
 const MAX_CHOICES: u64 = 1_000;

@@ -129,7 +129,7 @@ pub(in crate::workspaces) fn require_role(
 ///
 /// # Errors
 /// Like [`require_role`].
-fn max_assignable_role(
+pub(in crate::workspaces) fn max_assignable_role(
     tx: &Tx<'_>,
     by: Option<&Caller>,
     workspace: &WorkspaceId,
