@@ -69,7 +69,7 @@ pub struct Frontend {
 
 impl Frontend {
     /// A frontend whose page is yet to be made.
-    pub(super) fn new_creating(
+    pub(in crate::deployments) fn new_creating(
         id: DeploymentId,
         slug: String,
         content_type: ContentType,
@@ -90,6 +90,11 @@ impl Frontend {
             active_revision: None,
             revision_count: 0,
         }
+    }
+
+    /// Whether it answers.
+    pub(super) fn is_active(&self) -> bool {
+        self.state == FrontendState::Active
     }
 }
 

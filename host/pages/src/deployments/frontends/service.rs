@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rusqlite::Connection;
+
 use super::model::{
     Frontend, FrontendError, FrontendSelector, FrontendState, FrontendSummary, NewFrontend,
 };
@@ -12,11 +14,13 @@ use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::publication::{
-    CapacityChecker, PageSource, PublicationPipeline, SlugReservations,
+    CapUsageChecker, CapacityChecker, PageSource, PublicationPipeline, PublishError,
+    PublishedDigests, ReservedSlug, SlugReservations,
 };
 use crate::deployments::store as rows;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, ProjectId};
 
@@ -92,14 +96,7 @@ impl Frontends {
         let caps = self.capacity.cap_check();
         self.infra
             .control
-            .write(move |tx| {
-                if !projects::is_live(tx, &project.id, frontend.created_at)? {
-                    return Err(FrontendError::NotFound);
-                }
-                caps.check_frontend(tx, &project.workspace.id)?;
-                store::insert(tx, &project.id, project.expires_at, &frontend)?;
-                Ok(())
-            })
+            .write(move |tx| claim_in(tx, &project, &frontend, &caps))
             .await
     }
 
@@ -130,22 +127,9 @@ impl Frontends {
         let frontend = self
             .pipeline
             .publish(stored, address, now, move |tx, published| {
-                if !projects::is_live(tx, &project.id, now)?
-                    || !store::activate(tx, &frontend.id, &frontend.title, published)?
-                {
-                    return Err(FrontendError::NotFound);
-                }
-                frontend.state = FrontendState::Active;
-                frontend.source = Some(published.source);
-                projects::record_audit(
-                    tx,
-                    &project.id,
-                    AuditAction::FrontendCreate,
-                    &frontend.id,
-                    now,
-                )?;
+                activate_in(tx, &project, &mut frontend, published)?;
                 keep.store(tx, &frontend)?;
-                Ok(frontend)
+                Ok::<_, FrontendError>(frontend)
             })
             .await?;
         fault::point("create.committed");
@@ -189,8 +173,37 @@ impl Frontends {
             .read(move |c| store::find(c, &counters, &project, &target))
             .await?;
         found
-            .filter(|f| f.state == FrontendState::Active)
+            .filter(Frontend::is_active)
             .ok_or(FrontendError::NotFound)
+    }
+
+    /// Finds the active frontends at slugs of a project.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn find_active_at(
+        &self,
+        project: ProjectId,
+        slugs: Vec<String>,
+    ) -> Result<Vec<Frontend>, control::Error> {
+        let counters = self.infra.control.counters();
+        let find = move |c: &Connection| {
+            let found = slugs
+                .into_iter()
+                .map(|slug| store::find(c, &counters, &project, &FrontendSelector::Slug(slug)))
+                .filter_map(Result::transpose)
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            Ok(found.into_iter().filter(Frontend::is_active).collect())
+        };
+        self.infra.control.read(find).await
+    }
+
+    /// Reserves exactly this slug for a publication; `None` where it is taken, or the service's own.
+    pub(in crate::deployments) async fn reserve_slug(
+        &self,
+        slug: &str,
+    ) -> Result<Option<ReservedSlug>, PublishError> {
+        self.slugs.reserve_exactly(slug).await
     }
 
     /// Returns the slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
@@ -217,15 +230,7 @@ impl Frontends {
                     return Ok(false);
                 };
                 // A frontend that is being created is removed, too: its creation then ends with `NotFound`.
-                rows::remove(tx, &frontend.id, now)?;
-                announce_change(tx, &config, &address_of(&frontend, &project), now)?;
-                projects::record_audit(
-                    tx,
-                    &project.id,
-                    AuditAction::FrontendDelete,
-                    &frontend.id,
-                    now,
-                )?;
+                remove_in(tx, &config, &project, &frontend, now)?;
                 Ok::<_, FrontendError>(true)
             })
             .await?;
@@ -299,6 +304,75 @@ pub(in crate::deployments) fn address_of(frontend: &Frontend, project: &Project)
     }
 }
 
+/// Takes the slug of a frontend by its row, inside a transaction, if the caps have room for it.
+pub(in crate::deployments) fn claim_in(
+    tx: &Tx<'_>,
+    project: &Project,
+    frontend: &Frontend,
+    caps: &CapUsageChecker,
+) -> Result<(), FrontendError> {
+    if !projects::is_live(tx, &project.id, frontend.created_at)? {
+        return Err(FrontendError::NotFound);
+    }
+    caps.check_frontend(tx, &project.workspace.id)?;
+    Ok(store::insert(
+        tx,
+        &project.id,
+        project.expires_at,
+        frontend,
+    )?)
+}
+
+/// Makes a claimed frontend answer with its first page, inside a transaction that announces the change.
+pub(in crate::deployments) fn activate_in(
+    tx: &Tx<'_>,
+    project: &Project,
+    frontend: &mut Frontend,
+    published: &PublishedDigests,
+) -> Result<(), FrontendError> {
+    let now = frontend.created_at;
+    if !projects::is_live(tx, &project.id, now)?
+        || !store::activate(tx, &frontend.id, &frontend.title, published)?
+    {
+        return Err(FrontendError::NotFound);
+    }
+    frontend.state = FrontendState::Active;
+    frontend.source = Some(published.source);
+    let act = AuditAction::FrontendCreate;
+    Ok(projects::record_audit(
+        tx,
+        &project.id,
+        act,
+        &frontend.id,
+        now,
+    )?)
+}
+
+/// Removes a frontend with its history, inside a transaction.
+pub(in crate::deployments) fn remove_in(
+    tx: &Tx<'_>,
+    config: &Config,
+    project: &Project,
+    frontend: &Frontend,
+    now: Timestamp,
+) -> Result<(), control::Error> {
+    rows::remove(tx, &frontend.id, now)?;
+    announce_change(tx, config, &address_of(frontend, project), now)?;
+    let act = AuditAction::FrontendDelete;
+    projects::record_audit(tx, &project.id, act, &frontend.id, now)
+}
+
+/// Finds the active frontend at a slug of a project, inside a transaction.
+pub(in crate::deployments) fn find_active_in(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    slug: &str,
+) -> Result<Option<Frontend>, control::Error> {
+    let target = FrontendSelector::Slug(slug.to_owned());
+    let found = store::find(tx, tx.counters(), project, &target)?;
+    Ok(found.filter(Frontend::is_active))
+}
+
 /// Finds an active frontend of a project, inside a transaction.
 pub(in crate::deployments) fn active_in(
     tx: &Tx<'_>,
@@ -308,6 +382,6 @@ pub(in crate::deployments) fn active_in(
     let found = store::find(tx, tx.counters(), project, &FrontendSelector::Id(*id));
     found
         .map_err(control::Error::from)?
-        .filter(|f| f.state == FrontendState::Active)
+        .filter(Frontend::is_active)
         .ok_or(FrontendError::NotFound)
 }

@@ -209,6 +209,18 @@ fn list_slugs(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Strin
         .collect()
 }
 
+/// Whether a frontend would call another backend if it were published anew: its project has one, and the page has none or an earlier one.
+pub(in crate::deployments) fn would_change_backend(
+    c: &Connection,
+    id: &DeploymentId,
+) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deployments d JOIN backends b ON b.project_id = d.project_id
+            WHERE d.id = ?1 AND b.id IS NOT d.backend_id)",
+    )?
+    .query_row([id], |row| row.get(0))
+}
+
 /// Says in a transaction that the frontends of a project call another backend from now on, or none: their bytes stay.
 pub fn backend_changed(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
     for slug in list_slugs(tx, project)? {

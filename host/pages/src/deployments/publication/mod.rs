@@ -22,7 +22,7 @@ pub use page_source::PageSource;
 pub use pipeline::{PublicationPipeline, RenderedPage};
 pub use slugs::SlugReservations;
 
-pub(super) use capacity::ShareCapHolder;
+pub(super) use capacity::{CapUsageChecker, FrontendsToCount, ShareCapHolder};
 pub(super) use page_source::PagePlacement;
 pub(super) use pipeline::{
     PublishedDigests, RendererAndRuntime, StoredPublication, StoredSourceAndPage,

@@ -90,7 +90,18 @@ impl SlugReservations {
         )))
     }
 
-    /// Reserves exactly this slug if it is free.
+    /// Reserves exactly the wanted slug; `None` where it is taken or ours.
+    pub(in crate::deployments) async fn reserve_exactly(
+        &self,
+        wanted: &str,
+    ) -> Result<Option<ReservedSlug>, PublishError> {
+        if is_reserved(wanted) {
+            return Ok(None);
+        }
+        self.try_reserve(wanted.to_owned()).await
+    }
+
+    /// Reserves this slug if it is free.
     async fn try_reserve(&self, slug: String) -> Result<Option<ReservedSlug>, PublishError> {
         let reserved = Arc::clone(&self.reserved);
         let new = reserved

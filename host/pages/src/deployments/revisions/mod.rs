@@ -1,9 +1,11 @@
 //! Revisions: a frontend's history. Drafts are looked at, promoted, and rolled back, without a lost update.
 
+mod line_changes;
 mod model;
 pub mod operations;
 mod preview;
 mod problems;
+mod release_pages;
 mod releases;
 pub mod requests;
 pub mod routes;
@@ -11,6 +13,11 @@ mod service;
 mod store;
 pub mod views;
 
+pub use line_changes::LineChanges;
 pub use model::{RevisionError, RevisionHistoryQuery};
 pub use preview::PreviewError;
+pub use release_pages::{
+    ExpectedPage, ExpectedRevision, LivePages, PageConflict, PageRelease, PageReleaseError,
+    PageToRelease, PreparedPage, ReleasedPage, page_conflicts,
+};
 pub use service::Revisions;

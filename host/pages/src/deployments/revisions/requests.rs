@@ -16,7 +16,7 @@ use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
 
 /// The longest message, in characters.
-const MAX_MESSAGE_CHARACTERS: usize = 1_000;
+pub const MAX_MESSAGE_CHARACTERS: usize = 1_000;
 /// The most edits of a draft. With the bounds of a source's length and of processor time it bounds the work that a request may cause.
 const MAX_EDITS: usize = 100;
 /// Revisions on a page of the history, if the request does not say.

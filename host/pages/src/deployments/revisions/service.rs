@@ -24,7 +24,8 @@ use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, Frontends, active_in, address_of,
 };
 use crate::deployments::publication::{
-    CapacityChecker, PageSource, PublicationPipeline, PublishError, StoredSourceAndPage,
+    CapacityChecker, PageSource, PublicationPipeline, PublishError, PublishedDigests,
+    StoredSourceAndPage,
 };
 use crate::deployments::serving::PageService;
 use crate::infra::Infra;
@@ -39,14 +40,14 @@ use svc_sandbox::{ContentType, Sandbox};
 #[derive(Debug)]
 pub struct Revisions {
     pub(super) infra: Infra,
-    sandbox: Sandbox,
+    pub(super) sandbox: Sandbox,
     pub(super) pipeline: Arc<PublicationPipeline>,
     pub(super) capacity: CapacityChecker,
     /// Finds the pages of previews.
     pub(super) serving: Arc<PageService>,
     /// Renderings of previews that are under way, or failed a short time ago.
     pub(super) previews: PreviewRenders,
-    frontends: Arc<Frontends>,
+    pub(super) frontends: Arc<Frontends>,
 }
 
 impl Revisions {
@@ -80,7 +81,7 @@ impl Revisions {
         self.infra.clock.now()
     }
 
-    fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
+    pub(super) fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
         Ok(RevisionId::new(&self.infra.clock, &self.infra.random)?)
     }
 
@@ -374,26 +375,13 @@ impl Revisions {
                 let mut frontend = active_in(tx, &project.id, &id)?;
                 caps.check_content(tx, &project.workspace.id)?;
                 ensure_history(tx, &mut frontend, baseline, now)?;
-                let kind = RevisionKind::Publish;
-                let made = NewRevision {
+                let made = NewLiveRevision {
                     id: revision,
                     title: &title,
-                    source: published.source,
-                    preview: None,
-                    // Includes the bytes of the page, because the first request for the revision's preview renders another copy.
-                    bytes: published.bytes,
                     message: None,
-                    kind,
-                };
-                store::insert(tx, &id, &made, now)?;
-                let released = RevisionToRelease {
-                    revision,
-                    kind,
-                    message: None,
-                    title: &title,
                     published,
                 };
-                apply_release(tx, &frontend, &released, now)?;
+                publish_in(tx, &frontend, &made, now)?;
                 projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
                 Ok::<_, RevisionError>(active_in(tx, &project.id, &id)?)
             })
@@ -402,6 +390,43 @@ impl Revisions {
         fault::point("republish.committed");
         Ok(frontend)
     }
+}
+
+/// Stored page that becomes a frontend's live revision.
+pub(super) struct NewLiveRevision<'a> {
+    pub(super) id: RevisionId,
+    pub(super) title: &'a str,
+    pub(super) message: Option<&'a str>,
+    pub(super) published: &'a PublishedDigests,
+}
+
+/// Makes a revision of a stored page, and makes it live, inside a transaction that announces the change.
+pub(super) fn publish_in(
+    tx: &Tx<'_>,
+    frontend: &Frontend,
+    new: &NewLiveRevision<'_>,
+    now: Timestamp,
+) -> Result<(), control::Error> {
+    let kind = RevisionKind::Publish;
+    let made = NewRevision {
+        id: new.id,
+        title: new.title,
+        source: new.published.source,
+        preview: None,
+        // Includes the bytes of the page, because the first request for the revision's preview renders another copy.
+        bytes: new.published.bytes,
+        message: new.message,
+        kind,
+    };
+    store::insert(tx, &frontend.id, &made, now)?;
+    let released = RevisionToRelease {
+        revision: new.id,
+        kind,
+        message: None,
+        title: new.title,
+        published: new.published,
+    };
+    apply_release(tx, frontend, &released, now)
 }
 
 /// Begins a frontend's history: a baseline that copies the live page and claims the release pointer.

@@ -17,7 +17,7 @@ use crate::workspaces::Caller;
 use svc_base::disk;
 use svc_base::ids::WorkspaceId;
 
-pub(in crate::deployments) use store::{CapUsageChecker, ShareCapHolder};
+pub(in crate::deployments) use store::{CapUsageChecker, FrontendsToCount, ShareCapHolder};
 
 /// Publisher of a quick share.
 #[derive(Clone, Debug)]
@@ -127,6 +127,20 @@ impl CapacityChecker {
         self.cap_check()
             .run(&self.infra.control, move |caps, c| {
                 caps.check_frontend(c, &workspace)
+            })
+            .await
+    }
+
+    /// Refuses to begin when there is no room for new frontends of a workspace, once others have ended.
+    pub(in crate::deployments) async fn check_frontends(
+        &self,
+        workspace: WorkspaceId,
+        count: FrontendsToCount,
+    ) -> Result<(), PublishError> {
+        self.check_disk()?;
+        self.cap_check()
+            .run(&self.infra.control, move |caps, c| {
+                caps.check_frontends(c, &workspace, count)
             })
             .await
     }

@@ -51,6 +51,13 @@ pub(in crate::deployments) struct ShareUsage {
     pub(in crate::deployments) own_bytes: u64,
 }
 
+/// Numbers of frontends that a change adds and ends.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::deployments) struct FrontendsToCount {
+    pub(in crate::deployments) new: u64,
+    pub(in crate::deployments) ending: u64,
+}
+
 /// Counts the usage of the caps, and compares it with the limits.
 #[derive(Clone, Debug)]
 pub(in crate::deployments) struct CapUsageChecker {
@@ -114,7 +121,21 @@ impl CapUsageChecker {
         c: &Connection,
         workspace: &WorkspaceId,
     ) -> Result<(), PublishError> {
-        self.check_owner(c, workspace, self.count_all(c)?)
+        self.check_frontends(c, workspace, FrontendsToCount { new: 1, ending: 0 })
+    }
+
+    /// Refuses frontends for which there is no room, once others have ended.
+    pub(in crate::deployments) fn check_frontends(
+        &self,
+        c: &Connection,
+        workspace: &WorkspaceId,
+        count: FrontendsToCount,
+    ) -> Result<(), PublishError> {
+        // Counted up to the cap and no further, so what ends is added to it.
+        let most = self.config.limits.active_deployments;
+        let all = count_active(c, self.now, most.saturating_add(count.ending));
+        let all = all.map_err(control::Error::from)?;
+        self.check_owner(c, workspace, all, count)
     }
 
     /// Refuses to make a share an owner's frontend if the owner has no room for it; the server has counted it already.
@@ -123,7 +144,7 @@ impl CapUsageChecker {
         c: &Connection,
         workspace: &WorkspaceId,
     ) -> Result<(), PublishError> {
-        self.check_owner(c, workspace, 0)
+        self.check_owner(c, workspace, 0, FrontendsToCount { new: 1, ending: 0 })
     }
 
     fn check_owner(
@@ -131,18 +152,19 @@ impl CapUsageChecker {
         c: &Connection,
         workspace: &WorkspaceId,
         all: u64,
+        count: FrontendsToCount,
     ) -> Result<(), PublishError> {
         let principal = Principal::of_workspace(c, workspace).map_err(control::Error::from)?;
         let holder = ShareCapHolder::from_name(&self.key, &principal.name, true);
         let shares = self.share_usage(c, &holder)?;
         let own = shares.own + self.count_frontends(c, &principal.workspaces)?;
         let held = CapUsage {
-            all,
+            all: all.saturating_sub(count.ending),
             strangers: shares.strangers,
-            own,
+            own: own.saturating_sub(count.ending),
         };
         let cap = self.config.limits.deployments_cap();
-        cap.check(CapHolderKind::Owner, held, 1)?;
+        cap.check(CapHolderKind::Owner, held, count.new)?;
         self.check_owner_bytes(c, &principal.workspaces)
     }
 

@@ -1,0 +1,487 @@
+//! Pages of a project's release: each is rendered and stored while nothing answers it, and one transaction of the caller's makes them
+//! all live.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::model::RevisionError;
+use super::service::{NewLiveRevision, Revisions, publish_in};
+use crate::config::Config;
+use crate::content::Digest;
+use crate::control::audit::AuditAction;
+use crate::control::{self, Tx};
+use crate::deployments::address::announce_change;
+use crate::deployments::frontends::{
+    Frontend, FrontendError, FrontendSelector, activate_in, active_in, address_of, claim_in,
+    find_active_in, remove_in, would_change_backend,
+};
+use crate::deployments::publication::{
+    CapUsageChecker, FrontendsToCount, PagePlacement, PageSource, PublishError, ReservedSlug,
+    StoredPublication,
+};
+use crate::deployments::requests::check_slug;
+use crate::deployments::store;
+use crate::deployments::views::Warning;
+use crate::http::byte_budget::BytePermit;
+use crate::http::problem::{Problem, ProblemCode};
+use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+use svc_sandbox::ContentType;
+
+/// Content that a release gives to the page at a slug.
+#[derive(Debug)]
+pub struct PageToRelease {
+    /// Slug at which the page answers, or will answer.
+    pub slug: String,
+    /// Type of the source: a new page needs one, and a page that is there keeps its own.
+    pub content_type: Option<ContentType>,
+    /// The source.
+    pub content: String,
+    /// The page's title; as it is, or its content's, if there is none.
+    pub title: Option<String>,
+}
+
+/// Revision that a caller believes is live at a slug.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpectedRevision {
+    /// No page is there yet.
+    NoPage,
+    /// This revision is live.
+    Live(RevisionId),
+    /// Text that is not the id of a revision, so that no page has it.
+    NotAnId(String),
+}
+
+/// Slug with the revision that a caller believes is live there.
+#[derive(Clone, Debug)]
+pub struct ExpectedPage {
+    /// Slug at which the page answers.
+    pub slug: String,
+    /// Revision that is believed to be live.
+    pub expected: ExpectedRevision,
+}
+
+/// Page at which something else is live than the caller believes.
+#[derive(Clone, Debug)]
+pub struct PageConflict {
+    /// Belief of the caller.
+    pub page: ExpectedPage,
+    /// Live revision; none where no page is.
+    pub found: Option<RevisionId>,
+}
+
+/// Active frontends of a project, by slug. Each has a history.
+pub type LivePages = HashMap<String, Frontend>;
+
+/// Page of a release, rendered and stored. While this lives the collector keeps its content, and nobody else takes a new page's slug.
+#[derive(Debug)]
+pub struct PreparedPage {
+    frontend: Frontend,
+    /// Title and warnings are those of the page that was rendered.
+    rendered: RenderedParts,
+    /// The stored page; none where the live revision has this content and title already.
+    stored: Option<StoredPublication>,
+    /// Revision that will be live.
+    revision: RevisionId,
+    /// Slug of a new page.
+    reserved: Option<ReservedSlug>,
+}
+
+/// Title and warnings of a rendered page.
+#[derive(Debug, Default)]
+struct RenderedParts {
+    title: String,
+    warnings: Vec<Warning>,
+}
+
+/// Page that a release has made live, or found to be live already.
+#[derive(Clone, Debug)]
+pub struct ReleasedPage {
+    /// Slug at which it answers.
+    pub slug: String,
+    /// Identifier of the frontend.
+    pub deployment: DeploymentId,
+    /// Live revision.
+    pub revision: RevisionId,
+    /// Warnings for the author.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reason why a page cannot be released.
+#[derive(Debug, thiserror::Error)]
+pub enum PageReleaseError {
+    /// Another deployment has the slug, or the service keeps it for itself.
+    #[error("the slug `{0}` is taken")]
+    SlugTaken(String),
+    /// The page is not there yet, and the release names no type.
+    #[error("there is no page at `{0}` yet")]
+    TypeRequired(String),
+    /// The slug cannot be that of a new page.
+    #[error("{}", .0.detail)]
+    Slug(Box<Problem>),
+    /// The revision's.
+    #[error(transparent)]
+    Revision(#[from] RevisionError),
+}
+
+impl From<PublishError> for PageReleaseError {
+    fn from(error: PublishError) -> Self {
+        Self::Revision(error.into())
+    }
+}
+
+impl From<FrontendError> for PageReleaseError {
+    fn from(error: FrontendError) -> Self {
+        Self::Revision(error.into())
+    }
+}
+
+impl From<control::Error> for PageReleaseError {
+    fn from(error: control::Error) -> Self {
+        Self::Revision(error.into())
+    }
+}
+
+impl From<PageReleaseError> for Problem {
+    fn from(error: PageReleaseError) -> Self {
+        match error {
+            PageReleaseError::SlugTaken(slug) => Self::new(
+                ProblemCode::SlugConflict,
+                format!(
+                    "The slug `{slug}` is taken, or kept for the service itself. Choose another one."
+                ),
+            ),
+            PageReleaseError::TypeRequired(slug) => Self::new(
+                ProblemCode::InvalidRequest,
+                format!(
+                    "The project has no page at `{slug}` yet: send its `type`, too, or correct the slug."
+                ),
+            ),
+            PageReleaseError::Slug(problem) => *problem,
+            PageReleaseError::Revision(error) => error.into(),
+        }
+    }
+}
+
+impl ExpectedPage {
+    /// Whether a caller's belief is true of what is at the slug. A page whose history has not begun has no revision that could be named.
+    fn is_met_by(&self, live: Option<&Frontend>) -> bool {
+        match (&self.expected, live) {
+            (ExpectedRevision::NoPage, None) => true,
+            (ExpectedRevision::Live(expected), Some(live)) => {
+                live.active_revision == Some(*expected)
+            }
+            _ => false,
+        }
+    }
+
+    fn conflict_with(&self, live: Option<&Frontend>) -> Option<PageConflict> {
+        (!self.is_met_by(live)).then(|| PageConflict {
+            page: self.clone(),
+            found: live.and_then(|live| live.active_revision),
+        })
+    }
+}
+
+/// Lists the pages at which something else is live than the caller believes.
+pub fn page_conflicts(expected: &[ExpectedPage], live: &LivePages) -> Vec<PageConflict> {
+    let conflicts = expected
+        .iter()
+        .map(|page| page.conflict_with(live.get(&page.slug)));
+    conflicts.flatten().collect()
+}
+
+impl Revisions {
+    /// Finds the active frontends at slugs of a project. The history of one that has none begins, as when its revisions are listed:
+    /// without it the page has no revision by which it could be told from no page at all.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn live_pages(
+        &self,
+        project: &Project,
+        slugs: Vec<String>,
+    ) -> Result<LivePages, RevisionError> {
+        let mut pages = LivePages::new();
+        for mut frontend in self.frontends.find_active_at(project.id, slugs).await? {
+            if frontend.active_revision.is_none() {
+                let target = FrontendSelector::Id(frontend.id);
+                match self.frontend_with_history(project, &target).await {
+                    Ok((found, active)) => {
+                        frontend = found;
+                        frontend.active_revision = Some(active);
+                    }
+                    // It was removed meanwhile.
+                    Err(RevisionError::Frontend(FrontendError::NotFound)) => continue,
+                    Err(error) => return Err(error),
+                }
+            }
+            pages.insert(frontend.slug.clone(), frontend);
+        }
+        Ok(pages)
+    }
+
+    /// Refuses a release for whose pages there is no room: so many are new, so many end, and some are published if `publishes`.
+    ///
+    /// # Errors
+    /// `Capacity`, `Cap`.
+    pub async fn check_release_capacity(
+        &self,
+        project: &Project,
+        (new, ending): (usize, usize),
+        publishes: bool,
+    ) -> Result<(), PublishError> {
+        let count = |number| u64::try_from(number).unwrap_or(u64::MAX);
+        let workspace = project.workspace.id;
+        if new > 0 {
+            let (new, ending) = (count(new), count(ending));
+            let counted = FrontendsToCount { new, ending };
+            return self.capacity.check_frontends(workspace, counted).await;
+        }
+        if publishes {
+            return self.capacity.check_content(workspace).await;
+        }
+        self.capacity.check_disk()
+    }
+
+    /// Counts the bytes of a release's body against `page_work_bytes` until the permit is dropped.
+    ///
+    /// # Errors
+    /// `Capacity` if there is no room for them in time.
+    pub async fn reserve(&self, bytes: usize) -> Result<BytePermit, PublishError> {
+        self.pipeline.reserve(bytes).await
+    }
+
+    /// Renders and stores the page of a release; nothing answers it yet. `live` is what is at its slug.
+    ///
+    /// # Errors
+    /// [`PageReleaseError`]; nothing refers to what was stored by then, and the collector removes it.
+    pub async fn prepare_page(
+        &self,
+        project: &Project,
+        page: PageToRelease,
+        live: Option<&Frontend>,
+    ) -> Result<PreparedPage, PageReleaseError> {
+        let (frontend, reserved) = self.release_target(&page, live).await?;
+        if let Some(revision) = self.unchanged_revision(&page, live).await? {
+            return Ok(PreparedPage {
+                frontend,
+                rendered: RenderedParts::default(),
+                stored: None,
+                revision,
+                reserved,
+            });
+        }
+        let (stored, rendered) = self
+            .pipeline
+            .render_and_store_live(
+                source_of(&page, &frontend, live),
+                &page.slug,
+                project.expires_at,
+            )
+            .await?;
+        Ok(PreparedPage {
+            frontend,
+            rendered: RenderedParts {
+                title: rendered.title,
+                warnings: rendered.warnings,
+            },
+            stored: Some(stored),
+            revision: self.new_revision_id()?,
+            reserved,
+        })
+    }
+
+    /// Tries the page of a release: it is rendered like it, and stored nowhere. Returns whether it would change the page.
+    ///
+    /// # Errors
+    /// [`PageReleaseError`], as for the release.
+    pub async fn try_page(
+        &self,
+        project: &Project,
+        page: &PageToRelease,
+        live: Option<&Frontend>,
+    ) -> Result<bool, PageReleaseError> {
+        let (frontend, _reserved) = self.release_target(page, live).await?;
+        if self.unchanged_revision(page, live).await?.is_some() {
+            return Ok(false);
+        }
+        let placement = PagePlacement::public(&page.slug, project.expires_at);
+        self.pipeline
+            .render_live(source_of(page, &frontend, live), placement)
+            .await?;
+        Ok(true)
+    }
+
+    /// Returns the frontend that a page of a release is for, and the reserved slug of a new one.
+    async fn release_target(
+        &self,
+        page: &PageToRelease,
+        live: Option<&Frontend>,
+    ) -> Result<(Frontend, Option<ReservedSlug>), PageReleaseError> {
+        if let Some(live) = live {
+            if page
+                .content_type
+                .is_some_and(|named| named != live.content_type)
+            {
+                return Err(RevisionError::TypeMismatch(live.content_type).into());
+            }
+            return Ok((live.clone(), None));
+        }
+        let slug = &page.slug;
+        let content_type = page
+            .content_type
+            .ok_or_else(|| PageReleaseError::TypeRequired(slug.clone()))?;
+        check_slug("slug", Some(slug))
+            .map_err(|problem| PageReleaseError::Slug(Box::new(problem)))?;
+        let reserved = self.frontends.reserve_slug(slug).await?;
+        let reserved = reserved.ok_or_else(|| PageReleaseError::SlugTaken(slug.clone()))?;
+        let id =
+            DeploymentId::new(&self.infra.clock, &self.infra.random).map_err(PublishError::from)?;
+        let title = page.title.clone().unwrap_or_default();
+        let frontend = Frontend::new_creating(id, slug.clone(), content_type, title, self.now());
+        Ok((frontend, Some(reserved)))
+    }
+
+    /// Returns the live revision if it has the content and the title of a release's page already, and calls the project's backend.
+    async fn unchanged_revision(
+        &self,
+        page: &PageToRelease,
+        live: Option<&Frontend>,
+    ) -> Result<Option<RevisionId>, control::Error> {
+        let Some(live) = live else {
+            return Ok(None);
+        };
+        let has_title = page.title.as_ref().is_none_or(|title| *title == live.title);
+        if !has_title || live.source != Some(Digest::of(page.content.as_bytes())) {
+            return Ok(None);
+        }
+        let id = live.id;
+        let control = &self.infra.control;
+        let rebinds = control.read(move |c| would_change_backend(c, &id)).await?;
+        Ok(live.active_revision.filter(|_| !rebinds))
+    }
+
+    /// Makes what changes the pages of a release in its transaction.
+    pub fn page_release(&self, project: &Project, message: Option<String>) -> PageRelease {
+        PageRelease {
+            config: Arc::clone(self.config()),
+            caps: self.capacity.cap_check(),
+            project: project.clone(),
+            message,
+            now: self.now(),
+        }
+    }
+}
+
+/// Returns the source of a release's page, as it is rendered.
+fn source_of<'a>(
+    page: &'a PageToRelease,
+    frontend: &'a Frontend,
+    live: Option<&'a Frontend>,
+) -> PageSource<'a> {
+    let title = page.title.as_deref().unwrap_or(&frontend.title);
+    PageSource {
+        name: live.is_none().then_some(page.slug.as_str()),
+        ..PageSource::titled(frontend.content_type, title, &page.content)
+    }
+}
+
+/// Changes of pages in the transaction of a release.
+#[derive(Clone, Debug)]
+pub struct PageRelease {
+    config: Arc<Config>,
+    caps: CapUsageChecker,
+    project: Project,
+    message: Option<String>,
+    now: Timestamp,
+}
+
+impl PageRelease {
+    /// Returns the time of the release.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Lists the pages at which something else is live than the caller believes.
+    pub fn conflicts(
+        &self,
+        tx: &Tx<'_>,
+        expected: &[ExpectedPage],
+    ) -> Result<Vec<PageConflict>, control::Error> {
+        let mut conflicts = Vec::new();
+        for page in expected {
+            let live = find_active_in(tx, &self.project.id, &page.slug)?;
+            conflicts.extend(page.conflict_with(live.as_ref()));
+        }
+        Ok(conflicts)
+    }
+
+    /// Removes the page at a slug; returns whether there was one.
+    pub fn remove(&self, tx: &Tx<'_>, slug: &str) -> Result<bool, control::Error> {
+        let Some(frontend) = find_active_in(tx, &self.project.id, slug)? else {
+            return Ok(false);
+        };
+        remove_in(tx, &self.config, &self.project, &frontend, self.now)?;
+        Ok(true)
+    }
+
+    /// Makes a prepared page live, with its revision. The caller has compared what is live with what the page was prepared for.
+    ///
+    /// # Errors
+    /// [`PageReleaseError`].
+    pub fn publish(
+        &self,
+        tx: &Tx<'_>,
+        page: &PreparedPage,
+    ) -> Result<ReleasedPage, PageReleaseError> {
+        if let Some(stored) = &page.stored {
+            self.publish_stored(tx, page, stored)?;
+        }
+        Ok(ReleasedPage {
+            slug: page.frontend.slug.clone(),
+            deployment: page.frontend.id,
+            revision: page.revision,
+            warnings: page.rendered.warnings.clone(),
+        })
+    }
+
+    fn publish_stored(
+        &self,
+        tx: &Tx<'_>,
+        page: &PreparedPage,
+        stored: &StoredPublication,
+    ) -> Result<(), PageReleaseError> {
+        let (project, now, published) = (&self.project, self.now, stored.published());
+        let frontend = match &page.reserved {
+            Some(_) => {
+                let mut frontend = page.frontend.clone();
+                frontend.title.clone_from(&page.rendered.title);
+                frontend.created_at = now;
+                if store::is_taken(tx, &frontend.slug).map_err(control::Error::from)? {
+                    return Err(PageReleaseError::SlugTaken(frontend.slug));
+                }
+                claim_in(tx, project, &frontend, &self.caps)?;
+                activate_in(tx, project, &mut frontend, &published)?;
+                frontend
+            }
+            None => {
+                let frontend = active_in(tx, &project.id, &page.frontend.id)?;
+                self.caps.check_content(tx, &project.workspace.id)?;
+                let act = AuditAction::FrontendPublish;
+                projects::record_audit(tx, &project.id, act, &frontend.id, now)?;
+                frontend
+            }
+        };
+        let made = NewLiveRevision {
+            id: page.revision,
+            title: &page.rendered.title,
+            message: self.message.as_deref(),
+            published: &published,
+        };
+        publish_in(tx, &frontend, &made, now)?;
+        let address = address_of(&frontend, project);
+        Ok(announce_change(tx, &self.config, &address, now)?)
+    }
+}
