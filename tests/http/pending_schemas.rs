@@ -38,6 +38,7 @@ async fn prepare(fixture: &ProjectFixture, is_new: bool, scripts: &[&str]) -> St
         backend,
         is_new,
         scripts: judged,
+        tells_each: false,
     };
     match app
         .definitions

@@ -17,6 +17,9 @@ use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 
+/// Maximum size of the schemas that one dry run tells, as text: each would be held as often as there are scripts.
+const MAX_TOLD_BYTES: usize = 16 << 20;
+
 /// A change to try.
 #[derive(Clone, Debug, Default)]
 pub struct DryRunInput {
@@ -26,6 +29,8 @@ pub struct DryRunInput {
     pub scripts: Vec<MigrationScript>,
     /// The statements that must work after them.
     pub statements: Vec<DryRunStatement>,
+    /// Whether the schema after each script is told, too.
+    pub tells_each: bool,
 }
 
 /// A statement that is tried after the change.
@@ -61,6 +66,8 @@ pub struct DryRunOutcome {
     pub before: Schema,
     /// The schema as it would be.
     pub after: Schema,
+    /// The schema after each script, if it is told.
+    pub after_each: Vec<Schema>,
     /// The statements that would not work.
     pub broken_statements: Vec<BrokenStatement>,
 }
@@ -150,6 +157,7 @@ fn try_change(
     let look = || schema::read_schema(&copy.connection).map_err(internal_error);
     let before = look()?;
     let mut migrated = Vec::with_capacity(trial.scripts.len());
+    let (mut after_each, mut told) = (Vec::new(), 0);
     for (number, script) in trial.scripts.iter().enumerate() {
         let done = match trial.is_new && number == 0 {
             true => create(copy, script, rest()?),
@@ -159,6 +167,14 @@ fn try_change(
             script: Some(number),
             failure,
         })?);
+        if trial.tells_each {
+            let schema = look()?;
+            told += schema.text_bytes();
+            if told > MAX_TOLD_BYTES {
+                return Err(StatementRunError::ResultTooLarge.into());
+            }
+            after_each.push(schema);
+        }
     }
     let after = look()?;
     let mut broken = Vec::new();
@@ -180,6 +196,7 @@ fn try_change(
         migrated,
         before,
         after,
+        after_each,
         broken_statements: broken,
     })
 }

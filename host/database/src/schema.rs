@@ -18,6 +18,26 @@ pub struct Schema {
     pub views: Vec<View>,
 }
 
+impl Schema {
+    /// Returns the approximate size of the schema as JSON, in bytes.
+    pub(super) fn text_bytes(&self) -> usize {
+        let column = |column: &Column| {
+            let default = column.default.as_deref().map_or(0, str::len);
+            96 + column.name.len() + column.declared.len() + default
+        };
+        let tables = self.tables.iter().map(|table| {
+            let columns: usize = table.columns.iter().map(column).sum();
+            32 + table.name.len() + columns
+        });
+        let indexes = self.indexes.iter().map(|index| {
+            let columns = index.columns.iter().flatten().map(|name| 8 + name.len());
+            64 + index.name.len() + index.table.len() + columns.sum::<usize>()
+        });
+        let views = self.views.iter().map(|view| 16 + view.name.len());
+        tables.chain(indexes).chain(views).sum()
+    }
+}
+
 /// A table.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Table {

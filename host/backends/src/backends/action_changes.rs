@@ -114,20 +114,33 @@ impl ActionChanges {
             .remove
             .iter()
             .map(|removal| (removal.name.as_str(), removal.expected_version, true));
-        let mut conflicts = Vec::new();
-        for (name, expected, is_removal) in defined.chain(removed) {
-            let Some(expected) = expected else { continue };
-            let found = store::newest_version(c, id, name)?.unwrap_or(0);
-            if u64::from(found) != expected && !(is_removal && found == 0) {
-                conflicts.push(ActionConflict {
-                    name: name.to_owned(),
-                    expected,
-                    found,
-                });
-            }
-        }
-        Ok(conflicts)
+        version_conflicts(c, Some(id), defined.chain(removed))
     }
+}
+
+/// Lists all actions, each with the version that it must have and whether it is to end, that have other versions than expected. Without
+/// a backend there is none.
+pub(super) fn version_conflicts<'a>(
+    c: &Connection,
+    id: Option<&BackendId>,
+    actions: impl Iterator<Item = (&'a str, Option<u64>, bool)>,
+) -> rusqlite::Result<Vec<ActionConflict>> {
+    let mut conflicts = Vec::new();
+    for (name, expected, is_removal) in actions {
+        let Some(expected) = expected else { continue };
+        let newest = id
+            .map(|id| store::newest_version(c, id, name))
+            .transpose()?;
+        let found = newest.flatten().unwrap_or(0);
+        if u64::from(found) != expected && !(is_removal && found == 0) {
+            conflicts.push(ActionConflict {
+                name: name.to_owned(),
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(conflicts)
 }
 
 /// Changes the actions of a backend within a transaction: compares versions, stores and ends actions, checks their size, and records the

@@ -38,6 +38,7 @@ impl MigrationService {
             is_new: false,
             scripts: (!recorded).then(|| script.clone()).into_iter().collect(),
             statements: actions.iter().map(trial_statement).collect(),
+            tells_each: false,
         };
         let outcome = self.backends.databases.dry_run(id, trial).await;
         let outcome = outcome.map_err(|error| migrations::script_error(&script, error.failure))?;

@@ -48,6 +48,8 @@ pub struct PendingSchema {
     pub is_new: bool,
     /// The migrations, judged by the gate.
     pub scripts: Vec<MigrationScript>,
+    /// Whether the schema after each of them is told, too.
+    pub tells_each: bool,
 }
 
 /// Error of preparing actions against a pending schema.
@@ -67,7 +69,7 @@ pub enum PreparationError {
 }
 
 /// Batch of actions that the gate has judged, in the order in which they were sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GatedBatch {
     entries: Vec<Result<JudgedAction, RefusedActionDefinition>>,
 }
@@ -181,6 +183,7 @@ impl ActionDefinitions {
             is_new: schema.is_new,
             scripts: schema.scripts.clone(),
             statements,
+            tells_each: schema.tells_each,
         };
         let tried = self.backends.databases.dry_run(schema.backend, trial).await;
         let mut outcome = tried.map_err(|error| {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::model::{BackendError, LedgerEntry, MigrationStatus, RecordedMigration};
+use super::nesting::ViewsBeforeScript;
 use super::service::Backends;
 use super::{store, verdicts};
 use crate::access::run_while_client_waits;
@@ -14,7 +15,7 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{MigrationOutcome, MigrationScript, MigrationScriptError, StatementRunError};
-use svc_sandbox::{MAX_SCRIPT_BYTES, SqlPurpose};
+use svc_sandbox::{MAX_SCRIPT_BYTES, SharedBudget, SqlPurpose};
 
 /// Locks of migrations and restores, one per backend.
 pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
@@ -29,20 +30,30 @@ impl Backends {
         sql: String,
         backend: Option<BackendId>,
     ) -> Result<MigrationScript, BackendError> {
+        let (budget, mut views) = (self.verdicts.budget(), ViewsBeforeScript::of(backend));
+        let purpose = match backend {
+            Some(_) => SqlPurpose::Migration,
+            None => SqlPurpose::Schema,
+        };
+        self.judge_next_script(sql, purpose, (&budget, &mut views))
+            .await
+    }
+
+    /// Judges a script that follows others, within the rest of their budget.
+    pub(super) async fn judge_next_script(
+        &self,
+        sql: String,
+        purpose: SqlPurpose,
+        (budget, views): (&SharedBudget, &mut ViewsBeforeScript),
+    ) -> Result<MigrationScript, BackendError> {
         if sql.len() > MAX_SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
                 "`ddl` has {} bytes; {MAX_SCRIPT_BYTES} is the most.",
                 sql.len()
             )));
         }
-        let purpose = match backend {
-            Some(_) => SqlPurpose::Migration,
-            None => SqlPurpose::Schema,
-        };
-        let budget = self.verdicts.budget();
-        let statements = self.verdicts.script(&sql, purpose, &budget).await?;
-        self.check_views(backend, (&sql, &statements), &budget)
-            .await?;
+        let statements = self.verdicts.script(&sql, purpose, budget).await?;
+        self.check_views(views, (&sql, &statements), budget).await?;
         Ok(MigrationScript {
             checksum: Digest::of(sql.as_bytes()).to_string(),
             statements: statements.iter().map(|s| s.start..s.end).collect(),
@@ -98,6 +109,20 @@ impl MigrationService {
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;
         let script = run_while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
+        self.apply_judged(project, id, script, note).await
+    }
+
+    /// Applies a judged script, and records it. Whoever calls this has the turn at the backend.
+    ///
+    /// # Errors
+    /// [`BackendError`]; then nothing is changed, except for `NotRecorded`.
+    pub(super) async fn apply_judged(
+        &self,
+        project: ProjectId,
+        id: BackendId,
+        script: MigrationScript,
+        note: Option<String>,
+    ) -> Result<RecordedMigration, BackendError> {
         if let Some(version) = self.recorded_version(id, &script.checksum).await? {
             return Ok(RecordedMigration {
                 status: MigrationStatus::AlreadyApplied,

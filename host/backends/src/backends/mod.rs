@@ -20,6 +20,7 @@ mod nesting;
 mod occupancy;
 pub mod operations;
 mod problems;
+pub mod releases;
 pub mod requests;
 pub mod routes;
 pub mod scope;

@@ -35,11 +35,29 @@ struct ViewExpansionBudget {
     parts: u32,
 }
 
+/// Views that are there before a script: those of its backend, which are read once a script makes views, and those of the scripts
+/// before it.
+#[derive(Debug)]
+pub(super) struct ViewsBeforeScript {
+    backend: Option<BackendId>,
+    read: Option<ViewsByName>,
+}
+
+impl ViewsBeforeScript {
+    /// Makes the views before the first script; `backend` is none if that script makes it.
+    pub(super) fn of(backend: Option<BackendId>) -> Self {
+        Self {
+            backend,
+            read: None,
+        }
+    }
+}
+
 impl Backends {
-    /// Refuses a script whose views, together with those of the backend, expand to too much.
+    /// Refuses a script whose views, together with those before it, expand to too much. They are before the next script then.
     pub(super) async fn check_views(
         &self,
-        backend: Option<BackendId>,
+        before: &mut ViewsBeforeScript,
         (sql, script): (&str, &[AllowedStatement]),
         budget: &SharedBudget,
     ) -> Result<(), BackendError> {
@@ -47,9 +65,10 @@ impl Backends {
         if !script.iter().any(|statement| made(&statement)) {
             return Ok(());
         }
-        let mut views = match backend {
-            Some(id) => self.views(id, budget).await?,
-            None => ViewsByName::new(),
+        let mut views = match (before.read.take(), before.backend) {
+            (Some(read), _) => read,
+            (None, Some(id)) => self.views(id, budget).await?,
+            (None, None) => ViewsByName::new(),
         };
         views.extend(script.iter().filter_map(parse_view));
         let wide = views.keys().find(|name| !is_within_limits(&views, name));
@@ -60,7 +79,10 @@ impl Backends {
             None if views.len() > MAX_VIEWS => {
                 format!("The backend would have more than {MAX_VIEWS} views, which is the most.")
             }
-            None => return Ok(()),
+            None => {
+                before.read = Some(views);
+                return Ok(());
+            }
         };
         // An older view can only have become too large by the views of the script that it names.
         let (number, blamed) = script

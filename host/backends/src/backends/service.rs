@@ -23,7 +23,7 @@ use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
-use svc_database::{DatabasePlace, Databases, DurableSource, Schema};
+use svc_database::{DatabasePlace, Databases, DurableSource, MigrationScript, Schema};
 use svc_sandbox::Sandbox;
 
 /// Service of backends.
@@ -102,11 +102,31 @@ impl Backends {
         }
         let script = run_while_client_waits(self.judge_script(new.ddl, None)).await??;
         self.check_capacity(project.workspace.id).await?;
+        let first = (self.new_id()?, script, None);
+        self.create_judged(project, first, new.realtime, keep).await
+    }
+
+    /// Generates the id of a new backend.
+    pub(super) fn new_id(&self) -> Result<BackendId, BackendError> {
+        let id = BackendId::new(&self.infra.clock, &self.infra.random);
+        Ok(id.map_err(anyhow::Error::from)?)
+    }
+
+    /// Creates a project's backend with its id, a judged script, and the note of that. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`BackendError`]; then nothing was created.
+    pub(super) async fn create_judged(
+        &self,
+        project: &Project,
+        (id, script, note): (BackendId, MigrationScript, Option<String>),
+        realtime: bool,
+        keep: AnswerRecorder<BackendDetail>,
+    ) -> Result<BackendDetail, BackendError> {
         let backend = Backend {
-            id: BackendId::new(&self.infra.clock, &self.infra.random)
-                .map_err(anyhow::Error::from)?,
+            id,
             project: project.id,
-            realtime: new.realtime,
+            realtime,
             agents: false,
             created_at: self.infra.clock.now(),
         };
@@ -114,14 +134,13 @@ impl Backends {
             version: 1,
             checksum: script.checksum.clone(),
             sql: script.sql.clone(),
-            note: None,
+            note,
             applied_at: backend.created_at,
         };
         let holder = self.thread_holder(project.workspace.id).await?;
         self.databases.set_workspaces([(backend.id, holder)]);
         let made = self.databases.create(backend.id, script.clone()).await;
         let inventory = made.map_err(|error| super::migrations::script_error(&script, error))?;
-        let id = backend.id;
         let recorded = async {
             let detail = BackendDetail {
                 bytes_on_disk: self.bytes_on_disk(id).await?,
@@ -198,7 +217,7 @@ impl Backends {
     }
 
     /// Checks that the disk and the caps allow another backend.
-    async fn check_capacity(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
+    pub(super) async fn check_capacity(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
         let config = Arc::clone(&self.infra.config);
         self.infra
