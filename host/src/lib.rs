@@ -15,7 +15,7 @@ pub mod operators;
 pub mod router;
 pub mod server;
 
-pub use svc_api::{accounts, envelope, mcp, openapi, operations};
+pub use svc_api::{accounts, envelope, mcp, openapi, operations, releases};
 pub use svc_backends::{backends, payments, realtime, visitors};
 pub use svc_base::terminal;
 pub use svc_client as client;

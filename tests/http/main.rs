@@ -72,6 +72,7 @@ mod payments;
 mod pending_schemas;
 mod placement;
 mod project_fixture;
+mod project_releases;
 mod projects;
 mod property;
 mod proxies;

@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["gauges", "landing", "visitors"],
     &["backends"],
     &["check", "guests", "payments", "realtime"],
-    &["cluster", "envelope", "errands"],
+    &["cluster", "envelope", "errands", "releases"],
     &["accounts", "backup"],
     &["operations"],
     &["mcp"],

@@ -28,6 +28,9 @@ BEYOND_SCHEMAS = [
     ("database_full", ""),
     # Names that a batch has once each: a schema tells equal members apart, not equal names.
     ("invalid_request", "has an action of this name already"),
+    ("invalid_request", "The release has this `"),
+    # A release counts the parts of all its lists together.
+    ("invalid_request", "parts; "),
     # White space alone is no page, whatever its kind.
     ("invalid_request", "`content` is empty"),
     # A project's home is one of its frontends.

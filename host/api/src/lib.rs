@@ -7,6 +7,7 @@ pub mod envelope;
 pub mod mcp;
 pub mod openapi;
 pub mod operations;
+pub mod releases;
 
 use svc_backends::{backends, payments, realtime, visitors};
 use svc_pages::deployments;

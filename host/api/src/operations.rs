@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 
 use crate::access::{OperationMetadata, OperationPlace, minimum_role};
 use crate::control::audit::AuditAction;
-use crate::{accounts, backends, deployments, envelope, payments, projects, realtime, visitors};
+use crate::{
+    accounts, backends, deployments, envelope, payments, projects, realtime, releases, visitors,
+};
 
 macro_rules! rows {
     ($($id:literal $($tool:literal $action:literal)? $operation:path, at $place:ident $(, changes [$($act:ident),*])?;)+) => {
@@ -43,11 +45,14 @@ pub fn all() -> &'static [OperationMetadata] {
     &ROWS
 }
 
-/// Returns where an action of a tool is answered. A dry run changes nothing, so the backend's database stays where it is.
+/// Returns where an action of a tool is answered. A dry run changes nothing, so the backend's database stays where it is; that of a
+/// release looks at the control database, too, and has its `dry_run` in the body of REST.
 pub fn tool_place(tool: &str, action: &str, dry_run: bool) -> OperationPlace {
     let row = all().iter().find(|row| row.tool == Some((tool, action)));
     match row.map_or(OperationPlace::Control, |row| row.place) {
-        OperationPlace::ControlWithBackend if dry_run => OperationPlace::Backend,
+        OperationPlace::ControlWithBackend if dry_run && tool == "manage_backend" => {
+            OperationPlace::Backend
+        }
         place => place,
     }
 }
@@ -68,6 +73,8 @@ fn rows() -> Vec<OperationMetadata> {
         "get_project" "manage_project" "get" envelope::operations::get, at Control;
         "update_project" "manage_project" "update" envelope::operations::update, at Control, changes [ProjectUpdate];
         "delete_project" "manage_project" "delete" envelope::operations::delete, at Control, changes [ProjectDelete];
+        "release_project" "manage_project" "release" releases::operations::release, at ControlWithBackend,
+            changes [ReleasePublish, BackendCreate, BackendMigrate, BackendDefine, ActionDelete, FrontendCreate, FrontendPublish, FrontendDelete, ProjectUpdate];
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];

@@ -48,6 +48,7 @@ use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
+use crate::releases::ProjectReleases;
 use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevPaymentProvider;
 use crate::telemetry::ServerMetrics;
@@ -125,6 +126,8 @@ shared! {
     migrations: Arc<MigrationService>,
     /// Definitions of actions.
     definitions: Arc<ActionDefinitions>,
+    /// Releases of projects.
+    releases: Arc<ProjectReleases>,
     /// Calls of actions, and queries of owners.
     action_calls: Arc<ActionCalls>,
     /// Histories of backends, and their restores.
@@ -256,6 +259,7 @@ impl App {
             backends: services.backends,
             migrations: services.migrations,
             definitions: services.definitions,
+            releases: services.releases,
             action_calls: services.action_calls,
             histories: services.histories,
             exporter: services.exporter,

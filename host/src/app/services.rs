@@ -12,6 +12,7 @@ use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
 use crate::backends::history::BackendHistoryService;
+use crate::backends::releases::DefinitionReleases;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::cluster::ServingClusterNode;
 use crate::config::Config;
@@ -34,6 +35,7 @@ use crate::realtime::Realtime;
 use crate::realtime::live::LiveQueries;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
+use crate::releases::ProjectReleases;
 use crate::stripe::dev::{self, DevPaymentProvider};
 use crate::stripe::{EventConsumer, StripeClient, WebhookReceiver};
 use crate::telemetry::ServerMetrics;
@@ -66,6 +68,7 @@ pub(super) struct DomainServices {
     pub(super) backends: Arc<Backends>,
     pub(super) migrations: Arc<MigrationService>,
     pub(super) definitions: Arc<ActionDefinitions>,
+    pub(super) releases: Arc<ProjectReleases>,
     pub(super) action_calls: Arc<ActionCalls>,
     pub(super) histories: Arc<BackendHistoryService>,
     pub(super) exporter: Arc<BackendExporter>,
@@ -324,11 +327,23 @@ impl DomainServices {
             paying.billing,
             Arc::clone(&infra.config),
         );
+        let migrations = Arc::new(MigrationService::new(&backends));
+        let releases = ProjectReleases::new(
+            infra.clone(),
+            projects.clone(),
+            Arc::clone(&deployments.revisions),
+            DefinitionReleases::new(
+                Arc::clone(&backends),
+                Arc::clone(&migrations),
+                Arc::clone(&definitions),
+            ),
+        );
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
             definitions,
-            migrations: Arc::new(MigrationService::new(&backends)),
+            migrations,
+            releases: Arc::new(releases),
             histories: Arc::new(BackendHistoryService::new(&backends)),
             exporter: Arc::new(BackendExporter::new(&backends)),
             purger: foundation.purger(),
@@ -382,6 +397,7 @@ impl DomainServices {
             visitors: Arc::clone(&self.visitors),
             backends: Arc::clone(&self.backends),
             definitions: Arc::clone(&self.definitions),
+            releases: Arc::clone(&self.releases),
             actions: Arc::clone(&self.action_calls),
             migrations: Arc::clone(&self.migrations),
             histories: Arc::clone(&self.histories),

@@ -54,6 +54,7 @@ use crate::payments::routes as payments;
 use crate::projects::routes as projects;
 use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
+use crate::releases::routes as releases;
 use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
@@ -288,6 +289,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(reports::report).map(limited(RateLimitRule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
+        .routes(routes!(releases::release).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, revisions::republish, frontends::delete).map(&owned))
         .routes(routes!(shares::claim).map(&owned))

@@ -88,6 +88,7 @@ fn place_of_api<'r>(
             let backend = RequestPlace::Backend(BackendPath::Project(project));
             place_of_backend(method, rest, query, backend)
         }
+        ["projects", _, "release"] => Some(RequestPlace::ControlWithBackend),
         // Owners' reads, too, so that one node counts them.
         [
             "projects" | "workspaces" | "me" | "deploy" | "auth" | "reports",
@@ -225,6 +226,7 @@ mod tests {
             ("GET /api/v1/projects/p", "control"),
             ("POST /api/v1/projects/p/frontends/f/promote", "control"),
             ("GET /api/v1/projects/p/payments/catalog", "control"),
+            ("POST /api/v1/projects/p/release", "control with backend"),
             ("GET /api/v1/projects/p/backend", "project p"),
             ("POST /api/v1/projects/p/backend", "control with backend"),
             ("PATCH /api/v1/projects/p/backend", "control with backend"),

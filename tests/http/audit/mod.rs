@@ -62,6 +62,7 @@ async fn what_changes_is_in_the_list_of_acts() {
         "republish_",
         "claim_",
         "promote_",
+        "release_",
         "rollback_",
         "define_",
         "restore_",

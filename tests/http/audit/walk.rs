@@ -176,6 +176,16 @@ impl OperationsWalk {
         let (_, target) = self.call_and_check_entry("claim_share", rest, given).await;
         assert_eq!(target, share["id"]);
         self.change_revisions(&project, &room["id"]).await;
+        // Nothing is there to be removed, so that no part has an entry of its own.
+        let gone = json!([{ "slug": "secret-words", "expected_active_revision_id": null }]);
+        let body = json!({ "remove_pages": gone, "message": "secret-words" });
+        let rest = RestRequest(Method::POST, format!("{at}/release"), body.clone());
+        let mut given = body;
+        given["project_id"] = project.clone().into();
+        let (_, target) = self
+            .call_and_check_entry("release_project", rest, given)
+            .await;
+        assert_eq!(target, project);
         let rest = RestRequest(Method::DELETE, format!("{at}/frontends/hall"), Value::Null);
         let given = json!({ "project_id": project, "slug": "hall" });
         let (_, target) = self

@@ -129,6 +129,33 @@ impl ExampleRecorder {
         self.answer(("get_frontend", "frontend"), to, None).await;
     }
 
+    pub(super) async fn record_project_release(&mut self, project: &str) {
+        let page = self
+            .send_request(Method::GET, &format!("{project}/frontends/notes"), None)
+            .await;
+        let mut release = json!({
+            "migrations": [{ "ddl": "ALTER TABLE notes ADD COLUMN due TEXT;", "note": "Some notes are due." }],
+            "actions": [{ "name": "due_notes", "sql": "SELECT id, text, due FROM notes WHERE due <= :day ORDER BY due", "note": "Anybody may." }],
+            "pages": [{
+                "slug": "notes", "content": "<!doctype html><title>Notes</title><p>Nothing is due",
+                "expected_active_revision_id": page["active_revision_id"],
+            }],
+            "message": "Notes are due",
+            "dry_run": true,
+        });
+        let path = format!("{project}/release");
+        let to = (Method::POST, path.as_str());
+        self.answer(
+            ("release_project", "tried"),
+            to.clone(),
+            Some(release.clone()),
+        )
+        .await;
+        release.as_object_mut().unwrap().remove("dry_run");
+        self.record_request_and_answer(("release_project", "release"), to, release)
+            .await;
+    }
+
     pub(super) async fn record_payments(&mut self, project: &str) {
         let (payments, post) = (format!("{project}/payments"), Method::POST);
         let catalog = format!("{payments}/catalog");

@@ -263,6 +263,7 @@ async fn record_examples() -> String {
     recorder.backend(&project).await;
     recorder.record_backend_changes(&project).await;
     recorder.record_revisions(&project).await;
+    recorder.record_project_release(&project).await;
     recorder.record_payments(&project).await;
     recorder.record_visitors(&project, "notes").await;
     recorder.record_overview(&project).await;

@@ -33,6 +33,7 @@ use crate::http::held_answers::HeldAnswerBudget;
 use crate::payments::Payments;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
+use crate::releases::ProjectReleases;
 use crate::telemetry::ServerMetrics;
 use crate::visitors::Visitors;
 use svc_base::clock::Clock;
@@ -55,6 +56,8 @@ pub struct ToolServices {
     pub backends: Arc<Backends>,
     /// Definitions of actions.
     pub definitions: Arc<ActionDefinitions>,
+    /// Releases of projects.
+    pub releases: Arc<ProjectReleases>,
     /// Migrations of backends.
     pub migrations: Arc<MigrationService>,
     /// Calls of actions.

@@ -37,10 +37,17 @@ const LINKS: &[OperationLink] = &[
         body: &[SLUG_FROM_BODY],
     },
     OperationLink {
+        from: ("release_project", "200"),
+        to: &["get_project", "get_backend", "list_frontends"],
+        parameters: &[SAME_ID],
+        body: &[],
+    },
+    OperationLink {
         from: ("create_project", "201"),
         to: &[
             "get_project",
             "update_project",
+            "release_project",
             "delete_project",
             "create_frontend",
             "list_frontends",

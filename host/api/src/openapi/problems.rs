@@ -140,7 +140,19 @@ pub(super) fn problem_schema() -> Value {
             },
             "budget": { "type": "string", "description": "With `render_failed`: which budget ran out." },
             "cap": { "type": "string", "description": "With `capacity_reached`, where a cap of the settings is reached: its key." },
-            "part": { "type": "string", "enum": ["whole", "strangers", "client", "owner"], "description": "With `cap`: which part of it is reached. All of it, all but what is kept for owners, what one client may hold, or what one owner may." },
+            "part": { "type": "string", "description": "With `cap`: which part of it is reached. `whole` is all of it, `strangers` all but what is kept for owners, `client` what one client may hold, `owner` what one owner may. With a refused release: which part of that, such as `pages[2]` or `home`." },
+            "conflicts": {
+                "type": "array", "description": "With `release_conflict`: every page and action that is another one than expected.",
+                "items": {
+                    "type": "object", "required": ["kind", "name", "expected", "found"],
+                    "properties": {
+                        "kind": { "type": "string", "enum": ["page", "action"] },
+                        "name": { "type": "string", "description": "The page's slug, or the action's name." },
+                        "expected": { "type": ["string", "integer", "null"], "description": "The revision's id, or null where no page was expected; the action's version, or 0 where none was." },
+                        "found": { "type": ["string", "integer", "null"], "description": "What is live, in the same form." }
+                    }
+                }
+            },
             "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
             "index": { "type": "integer", "minimum": 0, "description": "With a refused batch of calls: which op, from 0." },
             "migration": { "type": "integer", "minimum": 1, "description": "With a refused restore: which migration of the ledger." }

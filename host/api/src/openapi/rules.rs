@@ -46,6 +46,8 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
     schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": backend_change_alternatives() }]);
     schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": draft_alternatives() }]);
+    schemas["ReleaseProject"]["allOf"] = json!([{ "anyOf": release_alternatives() }]);
+    schemas["PageRequest"]["allOf"] = json!([{ "anyOf": released_page_alternatives() }]);
     // An empty requested slug means none; an existing slug is kept.
     let wished = &mut schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
     if let Some(pattern) = wished
@@ -96,6 +98,29 @@ fn draft_alternatives() -> Value {
     json!([
         { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
         { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
+    ])
+}
+
+/// Returns what a release must have one of: a part.
+fn release_alternatives() -> Vec<Value> {
+    let lists = [
+        "migrations",
+        "actions",
+        "remove_actions",
+        "pages",
+        "remove_pages",
+    ];
+    let lists = lists.map(|list| {
+        json!({ "required": [list], "properties": { list: { "type": "array", "minItems": 1 } } })
+    });
+    lists.into_iter().chain([non_null_member("home")]).collect()
+}
+
+/// Returns the alternatives of a page of a release: one that is there, or a new one, which needs a type.
+fn released_page_alternatives() -> Value {
+    json!([
+        { "properties": { "expected_active_revision_id": { "type": "string" } } },
+        non_null_member("type"),
     ])
 }
 

@@ -87,6 +87,8 @@ limits! {
     owner_burst = 100, 1;
     /// A request's body, in bytes.
     body_bytes = 1_048_576, 1;
+    /// The body of a project's release, in bytes.
+    site_body_bytes = 4_194_304, 1;
     /// The body of an op or query, in bytes.
     op_body_bytes = 65_536, 1;
     /// A backend's database, in bytes.

@@ -71,7 +71,8 @@ codes! {
     BackendExists "backend_exists" 409 "Backend exists" "A project has one backend at most. Change that one, or delete it first.";
     MigrationNotRecorded "migration_not_recorded" 409 "Migration not recorded" "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.";
     IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
-    SlugConflict "slug_conflict" 409 "Slug conflict" "A workspace has this slug already. Choose another one, or leave it out: one is made of the name then.";
+    SlugConflict "slug_conflict" 409 "Slug conflict" "A workspace, or another page where a release makes one, has this slug already. Choose another one; of a workspace you can leave it out: one is made of the name then.";
+    ReleaseConflict "release_conflict" 409 "Release conflict" "Something of the release has been changed since you looked: `conflicts` lists each page and action with what you expected and what was found. Nothing was changed. Read what is live, make your change on top of it, and send that.";
     LastOwner "last_owner" 409 "Last owner" "A workspace always has an owner. Make somebody else one first; then this one can go or get another role.";
     NoSubscription "no_subscription" 409 "No subscription" "The workspace has never had a subscription, so there is nothing to manage. Buy the plan first.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";

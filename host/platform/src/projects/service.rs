@@ -214,6 +214,14 @@ impl Projects {
             .await
     }
 
+    /// Whether a project has a frontend at a slug, in any state.
+    pub async fn has_frontend(&self, id: ProjectId, slug: String) -> Result<bool, Error> {
+        self.infra
+            .control
+            .read(move |c| store::has_frontend(c, &id, &slug))
+            .await
+    }
+
     /// Removes the row of a project whose contents are removed.
     pub async fn remove(&self, id: ProjectId) -> Result<(), Error> {
         self.infra

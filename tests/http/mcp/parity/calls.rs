@@ -52,6 +52,14 @@ rollback_revision 200 {"project_id":"$project","slug":"room","revision_id":"$bas
 promote_revision 200 {"project_id":"$project","slug":"room","revision_id":"$other","expected_active_revision_id":"$baseline"}
 list_releases 200 {"project_id":"$project","slug":"room"}
 
+release_project 200 {"project_id":"$project","pages":[{"slug":"annexe","type":"markdown","content":"# Annexe","expected_active_revision_id":null}],"message":"more room"} annexe=/pages/0/revision_id
+release_project 200 {"project_id":"$project","pages":[{"slug":"annexe","content":"# Annexe, again","expected_active_revision_id":"$annexe"}],"dry_run":true}
+release_project 409 {"project_id":"$project","pages":[{"slug":"annexe","content":"# Annexe","expected_active_revision_id":null}]}
+release_project 404 {"project_id":"$project","actions":[{"name":"one","sql":"SELECT 1 AS one"}]}
+release_project 400 {"project_id":"$project"}
+release_project 400 {"project_id":"$project","pages":[{"slug":"den","type":"json","content":"{","expected_active_revision_id":null}]}
+release_project 200 {"project_id":"$project","remove_pages":[{"slug":"annexe","expected_active_revision_id":"$annexe"}]}
+
 create_backend 201 {"project_id":"$project","ddl":"CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"}
 update_backend 200 {"project_id":"$project","ddl":"ALTER TABLE notes ADD COLUMN at TEXT","note":"when"}
 update_backend 200 {"project_id":"$project","realtime":true}

@@ -128,6 +128,7 @@ audit_actions! {
     ProjectCreate "project.create" "A project was made; its id.",
     ProjectUpdate "project.update" "A project's name, description, home or providers were changed; its id.",
     ProjectDelete "project.delete" "A project's end was begun, with all that is in it; its id.",
+    ReleasePublish "release.publish" "A release changed a project's pages, actions, schema or home together; the project's id.",
     FrontendCreate "frontend.create" "A page was published; the frontend's id.",
     FrontendClaim "frontend.claim" "A quick share became a page of a project; the frontend's id.",
     FrontendPublish "frontend.publish" "New content was published at once; the frontend's id.",
