@@ -19,7 +19,7 @@ use crate::overview::status_file;
 use crate::server::Server;
 use crate::stripe::dev::{SimulatedPaymentEvent, routes};
 use crate::workspaces::credential::parse_key_id;
-use crate::workspaces::{Plan, WorkspaceError, Workspaces};
+use crate::workspaces::{NewKeyOptions, Plan, Role, WorkspaceError, Workspaces};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -159,7 +159,14 @@ async fn dev_credential(workspaces: &Workspaces, kept: Option<String>) -> anyhow
     };
     match kept.filter(counts) {
         Some(kept) => Ok(kept),
-        None => Ok(workspaces.create_key(NAMESPACE).await?.credential),
+        None => {
+            let options = NewKeyOptions {
+                role: Role::Editor,
+                note: None,
+                expires_in: None,
+            };
+            Ok(workspaces.create_key(NAMESPACE, options).await?.credential)
+        }
     }
 }
 

@@ -74,7 +74,7 @@ impl ReleasePart {
 /// Member of a problem that names the part of the release.
 const PART_MEMBER: &str = "part";
 
-/// What has changed since the caller looked.
+/// Pages and actions that are other ones than the caller believes.
 #[derive(Clone, Debug, Default)]
 pub struct ReleaseConflicts {
     pub pages: Vec<PageConflict>,
@@ -101,7 +101,7 @@ pub struct ReleaseOutcome {
     pub removed_pages: Vec<String>,
 }
 
-/// Why nothing was released.
+/// Reason why nothing was released.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
     /// A part is refused.

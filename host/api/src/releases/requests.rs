@@ -81,7 +81,7 @@ pub struct ActionRemovalRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageRequest {
-    /// Where it answers: exactly here, if it is new.
+    /// Slug at which it answers; exactly this one, if it is new.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
     pub slug: String,
     /// Type of the source. A new page needs one; a page that is there keeps its own.
@@ -103,7 +103,7 @@ pub struct PageRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageRemovalRequest {
-    /// Where it answers.
+    /// Slug at which it answers.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
     pub slug: String,
     /// Revision that you believe is live; null if you believe that there is no page.

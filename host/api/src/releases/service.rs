@@ -60,6 +60,8 @@ struct ReleaseChanges {
     pages: Arc<Vec<PreparedPage>>,
     page_removals: Vec<String>,
     home: Option<String>,
+    /// Version and status of each migration, which are applied by now.
+    migrations: Vec<(u32, MigrationStatus)>,
     actions: Option<ActionRelease>,
     page_release: PageRelease,
 }
@@ -128,20 +130,35 @@ impl ProjectReleases {
             .await?;
         let changes = ReleaseChanges {
             project: project.clone(),
-            expected_pages: new.expected_pages.clone(),
+            expected_pages: new.expected_pages,
             pages: Arc::new(pages),
             page_removals: new.page_removals,
             home: new.home,
+            migrations: migrations
+                .iter()
+                .map(|one| (one.version, one.status))
+                .collect(),
             actions: self
                 .definitions
                 .action_release(project, &turn.schema, judged),
             page_release: self.revisions.page_release(project, new.message),
         };
+        let made = self.commit(changes, &asked, keep).await?;
+        fault::point("project_release.committed");
+        Ok(made)
+    }
+
+    /// Makes the changes of a release in one transaction.
+    async fn commit(
+        &self,
+        changes: ReleaseChanges,
+        asked: &NewDefinitions,
+        keep: AnswerRecorder<ReleaseOutcome>,
+    ) -> Result<ReleaseOutcome, ReleaseError> {
+        let (project, expected) = (changes.project.clone(), changes.expected_pages.clone());
         let pins = Arc::clone(&changes.pages);
-        let migrations = migrations.iter().map(|one| (one.version, one.status));
-        let migrations = migrations.collect::<Vec<_>>();
         let write = self.control().write(move |tx| {
-            let made = changes.apply(tx, migrations)?;
+            let made = changes.apply(tx)?;
             keep.store(tx, &made)?;
             fault::point("project_release.committing");
             Ok::<_, ReleaseError>(made)
@@ -149,18 +166,11 @@ impl ProjectReleases {
         let committed = write.await;
         // The rows hold the content from here on.
         drop(pins);
-        match committed {
-            Err(ReleaseError::Conflict(found)) => {
-                // Told again from outside of the transaction, where the histories that name the revisions can begin.
-                self.compare(project, &new.expected_pages, &asked).await?;
-                Err(ReleaseError::Conflict(found))
-            }
-            Err(error) => Err(error),
-            Ok(made) => {
-                fault::point("project_release.committed");
-                Ok(made)
-            }
+        if matches!(committed, Err(ReleaseError::Conflict(_))) {
+            // Told again from outside of the transaction, where the histories that name the revisions can begin.
+            self.compare(&project, &expected, asked).await?;
         }
+        committed
     }
 
     /// Refuses a release by what costs little to know: what is live, the caps, and the home.
@@ -274,11 +284,7 @@ pub(super) fn take_definitions(new: &mut NewRelease) -> NewDefinitions {
 
 impl ReleaseChanges {
     /// Makes all changes in one transaction, so that nobody finds some of them without the others.
-    fn apply(
-        &self,
-        tx: &Tx<'_>,
-        migrations: Vec<(u32, MigrationStatus)>,
-    ) -> Result<ReleaseOutcome, ReleaseError> {
+    fn apply(&self, tx: &Tx<'_>) -> Result<ReleaseOutcome, ReleaseError> {
         let (project, now) = (&self.project, self.page_release.now());
         if !projects::is_live(tx, &project.id, now)? {
             return Err(ProjectError::NotFound.into());
@@ -318,7 +324,7 @@ impl ReleaseChanges {
         let act = AuditAction::ReleasePublish;
         projects::record_audit(tx, &project.id, act, &project.id, now)?;
         Ok(ReleaseOutcome {
-            migrations,
+            migrations: self.migrations.clone(),
             actions: actions.defined,
             pages,
             ended_actions: actions.ended,

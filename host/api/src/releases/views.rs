@@ -22,7 +22,7 @@ pub enum ProjectReleaseView {
     Released(ReleasedParts),
 }
 
-/// What a release has made.
+/// Parts of a project that a release has made.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReleasedParts {
     /// Migrations, as they were sent.
@@ -31,7 +31,7 @@ pub struct ReleasedParts {
     actions: Vec<ReleasedAction>,
     /// Pages that were sent.
     pages: Vec<ReleasedPageView>,
-    /// What has ended.
+    /// Parts that have ended.
     removed: RemovedParts,
 }
 
@@ -56,7 +56,7 @@ pub struct ReleasedAction {
 /// A page of a release.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReleasedPageView {
-    /// Where it answers.
+    /// Slug at which it answers.
     slug: String,
     /// Identifier of the frontend.
     #[schema(value_type = String, format = "uuid")]
@@ -73,7 +73,7 @@ pub struct ReleasedPageView {
     warnings: Vec<Warning>,
 }
 
-/// What a release has ended; what was not there is not listed.
+/// Parts that a release has ended; one that was not there is not listed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RemovedParts {
     /// Names of actions.
@@ -82,7 +82,7 @@ pub struct RemovedParts {
     pages: Vec<String>,
 }
 
-/// What a release would do, for which nothing is kept.
+/// Effects that a release would have; nothing of it is kept.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TriedRelease {
     /// Migrations, as they were sent.
@@ -110,7 +110,7 @@ pub struct TriedMigration {
     pub warnings: Vec<WarningView>,
 }
 
-/// What would become of a part.
+/// Effect that a release would have on a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PartChange {
@@ -129,16 +129,16 @@ pub enum PartChange {
 pub struct TriedAction {
     /// Name of the action.
     pub name: String,
-    /// What would become of it.
+    /// Effect that the release would have on it.
     pub change: PartChange,
 }
 
 /// A page that is only tried.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TriedPage {
-    /// Where it answers, or would answer.
+    /// Slug at which it answers, or would answer.
     pub slug: String,
-    /// What would become of it.
+    /// Effect that the release would have on it.
     pub change: PartChange,
     /// Lines that its source would gain.
     pub added_lines: usize,

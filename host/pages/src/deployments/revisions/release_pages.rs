@@ -32,7 +32,7 @@ use svc_sandbox::ContentType;
 /// Content that a release gives to the page at a slug.
 #[derive(Debug)]
 pub struct PageToRelease {
-    /// Where the page answers, or will answer.
+    /// Slug at which the page answers, or will answer.
     pub slug: String,
     /// Type of the source: a new page needs one, and a page that is there keeps its own.
     pub content_type: Option<ContentType>,
@@ -49,14 +49,14 @@ pub enum ExpectedRevision {
     NoPage,
     /// This revision is live.
     Live(RevisionId),
-    /// What was sent is not the id of a revision, so no page has it.
+    /// Text that is not the id of a revision, so that no page has it.
     NotAnId(String),
 }
 
 /// Slug with the revision that a caller believes is live there.
 #[derive(Clone, Debug)]
 pub struct ExpectedPage {
-    /// Where the page answers.
+    /// Slug at which the page answers.
     pub slug: String,
     /// Revision that is believed to be live.
     pub expected: ExpectedRevision,
@@ -65,7 +65,7 @@ pub struct ExpectedPage {
 /// Page at which something else is live than the caller believes.
 #[derive(Clone, Debug)]
 pub struct PageConflict {
-    /// What the caller believes.
+    /// Belief of the caller.
     pub page: ExpectedPage,
     /// Live revision; none where no page is.
     pub found: Option<RevisionId>,
@@ -88,7 +88,7 @@ pub struct PreparedPage {
     reserved: Option<ReservedSlug>,
 }
 
-/// What rendering says about a page.
+/// Title and warnings of a rendered page.
 #[derive(Debug, Default)]
 struct RenderedParts {
     title: String,
@@ -98,7 +98,7 @@ struct RenderedParts {
 /// Page that a release has made live, or found to be live already.
 #[derive(Clone, Debug)]
 pub struct ReleasedPage {
-    /// Where it answers.
+    /// Slug at which it answers.
     pub slug: String,
     /// Identifier of the frontend.
     pub deployment: DeploymentId,
@@ -108,7 +108,7 @@ pub struct ReleasedPage {
     pub warnings: Vec<Warning>,
 }
 
-/// Why a page cannot be released.
+/// Reason why a page cannot be released.
 #[derive(Debug, thiserror::Error)]
 pub enum PageReleaseError {
     /// Another deployment has the slug, or the service keeps it for itself.

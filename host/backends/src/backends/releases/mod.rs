@@ -1,6 +1,8 @@
 //! Migrations and actions of a project's release: judged together before anything is kept, then migrated, then changed in the
 //! transaction of the release.
 
+mod effects;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -15,8 +17,8 @@ use super::actions::ActionDefinitions;
 use super::judging::{GatedBatch, JudgedAction, PendingSchema, PreparationError, trial_statement};
 use super::migrations::MigrationService;
 use super::model::{
-    ActionConflict, ActionRemoval, BackendError, DryRunEffect, MigrationStatus, NewAction,
-    RecordedMigration, StoredActionVersion,
+    ActionConflict, ActionRemoval, BackendError, MigrationStatus, NewAction, RecordedMigration,
+    StoredActionVersion,
 };
 use super::nesting::ViewsBeforeScript;
 use super::service::Backends;
@@ -29,6 +31,8 @@ use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{DryRunOutcome, MigrationOutcome, MigrationScript};
 use svc_sandbox::SqlPurpose;
+
+pub use effects::{ActionEffect, DefinitionEffects};
 
 /// Migration to apply.
 #[derive(Clone, Debug)]
@@ -137,26 +141,6 @@ pub struct ReleasedActions {
     pub defined: Vec<(String, u32)>,
     /// Names of the actions that have ended.
     pub ended: Vec<String>,
-}
-
-/// Effect that a release would have on an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ActionEffect {
-    None,
-    New,
-    Changed,
-    Removed,
-}
-
-/// Effects that the definitions of a release would have.
-#[derive(Debug)]
-pub struct DefinitionEffects {
-    /// Effect of each migration, after those before it.
-    pub migrations: Vec<DryRunEffect>,
-    /// Effect on each action to define, then on each to end.
-    pub actions: Vec<(String, ActionEffect)>,
-    /// Actions that are left as they are and would not work any more, with the reasons.
-    pub broken: Vec<(String, String)>,
 }
 
 /// Releases of migrations and actions.
@@ -494,44 +478,6 @@ impl DefinitionReleases {
             names,
         })
     }
-
-    /// Tells what judged definitions would do.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn effects(
-        &self,
-        turn: &SchemaTurn,
-        judged: JudgedDefinitions,
-    ) -> Result<DefinitionEffects, BackendError> {
-        let backend = turn.backend;
-        let read = move |c: &Connection| store::actions(c, &backend);
-        let known = self.backends.infra.control.read(read).await?;
-        let newest = |name: &str| known.iter().find(|known| known.name == name);
-        let defined = judged.changes.define.iter().map(|new| {
-            let newest = newest(new.name());
-            let effect = match (newest, ActionDefinitionEffect::compare(new, newest)) {
-                (_, ActionDefinitionEffect::Nothing) => ActionEffect::None,
-                (None, ActionDefinitionEffect::Version) => ActionEffect::New,
-                (Some(_), ActionDefinitionEffect::Version) => ActionEffect::Changed,
-            };
-            (new.name().to_owned(), effect)
-        });
-        let ended = judged.changes.remove.iter().map(|removal| {
-            let effect = match newest(&removal.name) {
-                Some(_) => ActionEffect::Removed,
-                None => ActionEffect::None,
-            };
-            (removal.name.clone(), effect)
-        });
-        let actions = defined.chain(ended).collect();
-        let (migrations, broken) = judged.into_effects();
-        Ok(DefinitionEffects {
-            migrations,
-            actions,
-            broken,
-        })
-    }
 }
 
 impl JudgedDefinitions {
@@ -556,41 +502,6 @@ impl JudgedDefinitions {
             u64::try_from(migration.script.sql.len() + note).unwrap_or(u64::MAX)
         });
         bytes.fold(0, u64::saturating_add)
-    }
-
-    /// Returns the effect of each migration, and the broken actions.
-    fn into_effects(self) -> (Vec<DryRunEffect>, Vec<(String, String)>) {
-        let Some(effect) = self.effect else {
-            return (Vec::new(), Vec::new());
-        };
-        let mut schema = effect.before;
-        let mut tried = effect.migrated.into_iter().zip(effect.after_each);
-        let mut migrations = Vec::with_capacity(self.migrations.len());
-        for migration in &self.migrations {
-            let next = migration.pending.and_then(|_| tried.next());
-            let (status, warnings, after) = match next {
-                None => (MigrationStatus::AlreadyApplied, Vec::new(), schema.clone()),
-                Some((MigrationOutcome::Applied(_, warnings), after)) => {
-                    (MigrationStatus::Applied, warnings, after)
-                }
-                Some((MigrationOutcome::AlreadyApplied(_), after)) => {
-                    (MigrationStatus::Healed, Vec::new(), after)
-                }
-            };
-            migrations.push(DryRunEffect {
-                status,
-                before: std::mem::replace(&mut schema, after.clone()),
-                after,
-                broken: Vec::new(),
-                removed: None,
-                warnings,
-            });
-        }
-        let broken = effect.broken_statements.into_iter();
-        (
-            migrations,
-            broken.map(|one| (one.name, one.reason)).collect(),
-        )
     }
 }
 
