@@ -294,13 +294,9 @@ async fn an_owners_key_does_what_an_owner_may_and_is_none() {
     let newest = &audit["entries"][0];
     assert_eq!(newest["action"], "workspace.update");
     assert_eq!(newest["principal"], json!(id(&owner)));
-    let ended = send(
-        &owner,
-        Method::DELETE,
-        &format!("{keys}/{}", id(&admin)),
-        Value::Null,
-    );
-    ended.await.expect(204);
+    let key = format!("{keys}/{}", id(&admin));
+    let ended = send(&owner, Method::DELETE, &key, Value::Null).await;
+    ended.expect(204);
     let gone = send(&admin, Method::GET, &path, Value::Null).await;
     gone.problem(401, "unauthorized");
     let deleted = send(&owner, Method::DELETE, &path, Value::Null).await;
