@@ -59,7 +59,8 @@ pub enum ActionCommand {
         /// Name of the action
         name: String,
         /// Number of the earlier version
-        version: u64,
+        #[arg(value_name = "VERSION")]
+        number: u64,
         /// Version that you believe the action has: if it has another, nothing happens
         #[arg(long, value_name = "VERSION")]
         expected_version: Option<u64>,
@@ -252,10 +253,10 @@ impl ActionCommand {
             } => versions(&name, limit, cursor, &args).await,
             Self::Rollback {
                 name,
-                version,
+                number,
                 expected_version,
                 args,
-            } => roll_back(&name, version, expected_version, &args).await,
+            } => roll_back(&name, number, expected_version, &args).await,
             Self::Delete {
                 name,
                 expected_version,

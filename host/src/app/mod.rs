@@ -227,6 +227,7 @@ impl App {
         let infra = foundation.infra.clone();
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
+        let idempotency_key = foundation.secrets.idempotency.clone();
         Ok(Self {
             app_tools: AppToolServices::new(calls.clone(), metrics, infra.clock.clone()),
             calls,
@@ -239,10 +240,7 @@ impl App {
             hosts: Arc::new(ServerHostNames::new(&infra.config)),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
-            idempotency: IdempotencyService::new(
-                infra.clone(),
-                foundation.secrets.idempotency.clone(),
-            ),
+            idempotency: IdempotencyService::new(infra.clone(), idempotency_key),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,

@@ -173,6 +173,16 @@ impl ServiceDependencies {
         Projects::new(self.infra.clone(), workspaces.clone())
     }
 
+    fn releases(
+        &self,
+        projects: &Projects,
+        deployments: &DeploymentServices,
+        definitions: DefinitionReleases,
+    ) -> ProjectReleases {
+        let revisions = Arc::clone(&deployments.revisions);
+        ProjectReleases::new(self.infra.clone(), projects.clone(), revisions, definitions)
+    }
+
     fn authenticator(&self, workspaces: &Workspaces) -> anyhow::Result<Authenticator> {
         let oauth = self.infra.config.oauth.as_ref();
         let tokens = oauth.map(|oauth| {
@@ -328,16 +338,12 @@ impl DomainServices {
             Arc::clone(&infra.config),
         );
         let migrations = Arc::new(MigrationService::new(&backends));
-        let releases = ProjectReleases::new(
-            infra.clone(),
-            projects.clone(),
-            Arc::clone(&deployments.revisions),
-            DefinitionReleases::new(
-                Arc::clone(&backends),
-                Arc::clone(&migrations),
-                Arc::clone(&definitions),
-            ),
+        let releasing = DefinitionReleases::new(
+            Arc::clone(&backends),
+            Arc::clone(&migrations),
+            Arc::clone(&definitions),
         );
+        let releases = foundation.releases(&projects, &deployments, releasing);
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),

@@ -12,7 +12,15 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const UNTESTED_COMMANDS: [(&str, &str); 22] = [
+const UNTESTED_COMMANDS: [(&str, &str); 24] = [
+    (
+        "export SVC_SERVER=http://localhost:43411 SVC_CREDENTIAL=svc_…\nsvc backend query 'SELECT * FROM entries'\n",
+        "what `svc dev` prints, with a port and a credential of its own; `client/dev.rs` runs it",
+    ),
+    (
+        "svc frontend diff notes notes.md\nsvc pull                # take what the server has\nsvc apply --force       # or have the folder win\n",
+        "a choice of two; `client/three_states.rs` makes both",
+    ),
     (
         "sudo apt install postgresql caddy curl\ncargo build --profile dist\nPATH=$PWD/target/dist:$PATH\n",
         "changes the machine, and builds for minutes; a debug build is what is tested",

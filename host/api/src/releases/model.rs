@@ -10,7 +10,6 @@ use crate::deployments::publication::PublishError;
 use crate::deployments::revisions::{
     ExpectedPage, PageConflict, PageReleaseError, PageToRelease, ReleasedPage, RevisionError,
 };
-use crate::http::problem::Problem;
 use crate::projects::ProjectError;
 
 /// A release to make; its fields are within their bounds.
@@ -60,20 +59,6 @@ impl fmt::Display for ReleasePart {
     }
 }
 
-impl ReleasePart {
-    /// Adds the part to its problem. A cap that is reached names its own part.
-    pub fn of(self, problem: impl Into<Problem>) -> Problem {
-        let problem = problem.into();
-        match problem.extensions.contains_key(PART_MEMBER) {
-            true => problem,
-            false => problem.with(PART_MEMBER, self.to_string()),
-        }
-    }
-}
-
-/// Member of a problem that names the part of the release.
-const PART_MEMBER: &str = "part";
-
 /// Pages and actions that are other ones than the caller believes.
 #[derive(Clone, Debug, Default)]
 pub struct ReleaseConflicts {
@@ -105,10 +90,10 @@ pub struct ReleaseOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
     /// A part is refused.
-    #[error("{part}: {}", .problem.detail)]
+    #[error("{part}: {error}")]
     Part {
         part: ReleasePart,
-        problem: Box<Problem>,
+        error: Box<ReleaseError>,
     },
     /// Something has changed since the caller looked.
     #[error("something has changed")]
@@ -129,10 +114,10 @@ pub enum ReleaseError {
 
 impl ReleaseError {
     /// Names the part that an error is about.
-    pub fn of_part(part: ReleasePart, problem: impl Into<Problem>) -> Self {
+    pub fn of_part(part: ReleasePart, error: impl Into<Self>) -> Self {
         Self::Part {
             part,
-            problem: Box::new(problem.into()),
+            error: Box::new(error.into()),
         }
     }
 }

@@ -2,14 +2,28 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ReleaseConflicts, ReleaseError};
+use super::model::{ReleaseConflicts, ReleaseError, ReleasePart};
 use crate::deployments::revisions::ExpectedRevision;
 use crate::http::problem::{Problem, ProblemCode};
+
+/// Member of a problem that names the part of the release.
+const PART_MEMBER: &str = "part";
+
+impl ReleasePart {
+    /// Adds the part to its problem. A cap that is reached names its own part.
+    pub fn of(self, problem: impl Into<Problem>) -> Problem {
+        let problem = problem.into();
+        match problem.extensions.contains_key(PART_MEMBER) {
+            true => problem,
+            false => problem.with(PART_MEMBER, self.to_string()),
+        }
+    }
+}
 
 impl From<ReleaseError> for Problem {
     fn from(error: ReleaseError) -> Self {
         match error {
-            ReleaseError::Part { part, problem } => part.of(*problem),
+            ReleaseError::Part { part, error } => part.of(*error),
             ReleaseError::Conflict(conflicts) => conflict_problem(&conflicts),
             ReleaseError::Project(error) => error.into(),
             ReleaseError::Pages(error) => error.into(),

@@ -3,11 +3,9 @@
 
 use std::collections::HashSet;
 
-use rusqlite::Connection;
-
 use super::actions::ActionDefinitions;
 use super::judging::JudgedAction;
-use super::model::{ActionConflict, ActionRemoval, BackendError, NewAction, StoredActionVersion};
+use super::model::{ActionRemoval, BackendError, NewAction, StoredActionVersion};
 use super::store;
 use crate::access::run_while_client_waits;
 use crate::control::audit::AuditAction;
@@ -100,47 +98,15 @@ impl ActionChanges {
         known.iter().filter(ends).collect()
     }
 
-    /// Lists all actions that have other versions than expected. The end of an action that does not exist is no conflict.
-    pub fn conflicts(
-        &self,
-        c: &Connection,
-        id: &BackendId,
-    ) -> rusqlite::Result<Vec<ActionConflict>> {
-        let defined = self
-            .define
-            .iter()
-            .map(|new| (new.name(), new.expected_version, false));
-        let removed = self
-            .remove
-            .iter()
-            .map(|removal| (removal.name.as_str(), removal.expected_version, true));
-        version_conflicts(c, Some(id), defined.chain(removed))
+    /// Lists the actions to change, each with the version that it must have, and whether it is to end.
+    pub(super) fn expectations(&self) -> impl Iterator<Item = (&str, Option<u64>, bool)> {
+        let defined = self.define.iter();
+        let defined = defined.map(|new| (new.name(), new.expected_version, false));
+        let removed = self.remove.iter();
+        let removed =
+            removed.map(|removal| (removal.name.as_str(), removal.expected_version, true));
+        defined.chain(removed)
     }
-}
-
-/// Lists all actions, each with the version that it must have and whether it is to end, that have other versions than expected. Without
-/// a backend there is none.
-pub(super) fn version_conflicts<'a>(
-    c: &Connection,
-    id: Option<&BackendId>,
-    actions: impl Iterator<Item = (&'a str, Option<u64>, bool)>,
-) -> rusqlite::Result<Vec<ActionConflict>> {
-    let mut conflicts = Vec::new();
-    for (name, expected, is_removal) in actions {
-        let Some(expected) = expected else { continue };
-        let newest = id
-            .map(|id| store::newest_version(c, id, name))
-            .transpose()?;
-        let found = newest.flatten().unwrap_or(0);
-        if u64::from(found) != expected && !(is_removal && found == 0) {
-            conflicts.push(ActionConflict {
-                name: name.to_owned(),
-                expected,
-                found,
-            });
-        }
-    }
-    Ok(conflicts)
 }
 
 /// Changes the actions of a backend within a transaction: compares versions, stores and ends actions, checks their size, and records the
@@ -163,7 +129,8 @@ pub fn apply(
     if !store::exists(tx, id).map_err(control::Error::from)? {
         return Err(BackendError::NotFound);
     }
-    let conflicts = changes.conflicts(tx, id).map_err(control::Error::from)?;
+    let conflicts = store::version_conflicts(tx, Some(id), changes.expectations());
+    let conflicts = conflicts.map_err(control::Error::from)?;
     if !conflicts.is_empty() {
         return Err(BackendError::ActionConflict(conflicts));
     }
@@ -347,7 +314,7 @@ impl ActionDefinitions {
         page: (Option<u64>, u32),
     ) -> Result<Vec<StoredActionVersion>, BackendError> {
         let asked = name.clone();
-        let read = move |c: &Connection| {
+        let read = move |c: &_| {
             let newest = store::newest_version(c, &id, &asked)?;
             Ok((newest, store::action_versions(c, &id, &asked, page)?))
         };
@@ -370,7 +337,7 @@ impl ActionDefinitions {
         control
             .write(move |tx| {
                 if let Some(version) = &made_from {
-                    find_version(tx, &id, version)?;
+                    store::find_version(tx, &id, version)?;
                 }
                 apply(tx, &target, &changes)
             })
@@ -384,27 +351,7 @@ impl ActionDefinitions {
         version: (String, u64),
     ) -> Result<StoredActionVersion, BackendError> {
         let control = &self.backends.infra.control;
-        let find = move |c: &Connection| Ok(find_version(c, &id, &version));
+        let find = move |c: &_| Ok(store::find_version(c, &id, &version));
         control.read(find).await?
     }
-}
-
-/// Finds a version of an action.
-fn find_version(
-    c: &Connection,
-    id: &BackendId,
-    (name, version): &(String, u64),
-) -> Result<StoredActionVersion, BackendError> {
-    let found = store::action_version(c, id, name, *version).map_err(control::Error::from)?;
-    if let Some(found) = found {
-        return Ok(found);
-    }
-    let newest = store::newest_version(c, id, name).map_err(control::Error::from)?;
-    Err(match newest {
-        None => BackendError::NoAction(name.clone()),
-        Some(_) => BackendError::NoActionVersion {
-            name: name.clone(),
-            version: *version,
-        },
-    })
 }

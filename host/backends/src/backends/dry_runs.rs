@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use rusqlite::Connection;
-
 use super::action_changes::{ActionChanges, ActionDefinitionEffect};
 use super::actions::ActionDefinitions;
 use super::judging::trial_statement;
@@ -70,8 +68,22 @@ impl ActionDefinitions {
             ..ActionChanges::default()
         };
         let most = self.backends.infra.config.limits.definition_bytes;
-        let look = move |c: &Connection| Ok(try_changes(c, id, &changes, most));
-        let after = self.backends.infra.control.read(look).await??;
+        let expected = changes.clone();
+        let look = move |c: &_| {
+            let conflicts = store::version_conflicts(c, Some(&id), expected.expectations())?;
+            let actions = store::actions(c, &id)?;
+            let mut taken = store::definition_bytes(c, &id)?;
+            for ended in expected.ended(&actions) {
+                let freed = store::bytes_freed_by_end(c, &id, &ended.name)?;
+                taken = taken.saturating_sub(freed);
+            }
+            Ok((conflicts, actions, taken))
+        };
+        let (conflicts, actions, taken) = self.backends.infra.control.read(look).await?;
+        if !conflicts.is_empty() {
+            return Err(BackendError::ActionConflict(conflicts));
+        }
+        let after = try_changes(actions, taken, &changes, most)?;
         let trial = DryRunInput {
             statements: after.actions.iter().map(trial_statement).collect(),
             ..DryRunInput::default()
@@ -93,25 +105,15 @@ struct TriedActions {
     removed: Vec<String>,
 }
 
-/// Finds what changes would lead to.
+/// Finds what changes lead to, of actions and of the bytes that the definitions take without those that end.
 fn try_changes(
-    c: &Connection,
-    id: BackendId,
+    mut actions: Vec<StoredActionVersion>,
+    mut taken: u64,
     changes: &ActionChanges,
     most: u64,
 ) -> Result<TriedActions, BackendError> {
-    let conflicts = changes.conflicts(c, &id).map_err(control::Error::from)?;
-    if !conflicts.is_empty() {
-        return Err(BackendError::ActionConflict(conflicts));
-    }
-    let mut actions = store::actions(c, &id).map_err(control::Error::from)?;
     let ended = changes.ended(&actions);
     let removed: Vec<String> = ended.into_iter().map(|one| one.name.clone()).collect();
-    let mut taken = store::definition_bytes(c, &id).map_err(control::Error::from)?;
-    for name in &removed {
-        let freed = store::bytes_freed_by_end(c, &id, name).map_err(control::Error::from)?;
-        taken = taken.saturating_sub(freed);
-    }
     let gone: HashSet<&String> = removed.iter().collect();
     actions.retain(|action| !gone.contains(&action.name));
     let mut defines = false;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::actions::ActionVerdict;
 use super::defaults::ActionDefaults;
-use super::model::{Backend, BackendError, LedgerEntry, StoredActionVersion};
+use super::model::{ActionConflict, Backend, BackendError, LedgerEntry, StoredActionVersion};
 use crate::config::{CapHolderKind, CapUsage, Config};
 use crate::control::{ControlChange, Error, NamedColumnReader, Tx};
 use crate::workspaces::Principal;
@@ -430,6 +430,49 @@ pub(super) fn set_verdict(tx: &Tx<'_>, judged: &ActionVerdict) -> Result<(), Err
     ])?;
     tx.note(ControlChange::ActionJudged(judged.backend));
     Ok(())
+}
+
+/// Lists all actions, each with the version that it must have and whether it is to end, that have other versions than expected. Without
+/// a backend there is none.
+pub(super) fn version_conflicts<'a>(
+    c: &Connection,
+    id: Option<&BackendId>,
+    actions: impl Iterator<Item = (&'a str, Option<u64>, bool)>,
+) -> rusqlite::Result<Vec<ActionConflict>> {
+    let mut conflicts = Vec::new();
+    for (name, expected, is_removal) in actions {
+        let Some(expected) = expected else { continue };
+        let newest = id.map(|id| newest_version(c, id, name)).transpose()?;
+        let found = newest.flatten().unwrap_or(0);
+        if u64::from(found) != expected && !(is_removal && found == 0) {
+            conflicts.push(ActionConflict {
+                name: name.to_owned(),
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(conflicts)
+}
+
+/// Finds a version of an action.
+pub(super) fn find_version(
+    c: &Connection,
+    id: &BackendId,
+    (name, version): &(String, u64),
+) -> Result<StoredActionVersion, BackendError> {
+    let found = action_version(c, id, name, *version).map_err(Error::from)?;
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let newest = newest_version(c, id, name).map_err(Error::from)?;
+    Err(match newest {
+        None => BackendError::NoAction(name.clone()),
+        Some(_) => BackendError::NoActionVersion {
+            name: name.clone(),
+            version: *version,
+        },
+    })
 }
 
 #[cfg(test)]

@@ -12,17 +12,22 @@ pub const MAX_TITLE_CHARACTERS: usize = 200;
 /// # Errors
 /// `invalid_request`.
 pub fn check_slug(field: &str, wanted: Option<&str>) -> Result<(), Problem> {
-    if wanted.is_some_and(|slug| !is_slug(slug)) {
-        return Err(invalid_request(format!(
-            "`{field}` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
-        )));
+    match wanted.and_then(slug_fault) {
+        Some(fault) => Err(invalid_request(format!("`{field}` {fault}"))),
+        None => Ok(()),
     }
-    if wanted.is_some_and(is_uuid) {
-        return Err(invalid_request(format!(
-            "`{field}` has the form of an id, by which pages are found, too: choose words for the slug."
-        )));
+}
+
+/// Says why a text is no slug that a page may be given, as the end of a sentence about its field.
+pub fn slug_fault(slug: &str) -> Option<&'static str> {
+    if !is_slug(slug) {
+        return Some(
+            "cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
+        );
     }
-    Ok(())
+    is_uuid(slug).then_some(
+        "has the form of an id, by which pages are found, too: choose words for the slug.",
+    )
 }
 
 /// Refuses a source of nothing but white space, which would be an empty page.

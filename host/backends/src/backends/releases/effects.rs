@@ -1,7 +1,5 @@
 //! Effects that the definitions of a release would have, for its dry run.
 
-use rusqlite::Connection;
-
 use super::{DefinitionReleases, JudgedDefinitions, SchemaTurn};
 use crate::backends::action_changes::ActionDefinitionEffect;
 use crate::backends::model::{BackendError, DryRunEffect, MigrationStatus};
@@ -39,7 +37,7 @@ impl DefinitionReleases {
         judged: JudgedDefinitions,
     ) -> Result<DefinitionEffects, BackendError> {
         let backend = turn.backend;
-        let read = move |c: &Connection| store::actions(c, &backend);
+        let read = move |c: &_| store::actions(c, &backend);
         let known = self.backends.infra.control.read(read).await?;
         let newest = |name: &str| known.iter().find(|known| known.name == name);
         let defined = judged.changes.define.iter().map(|new| {

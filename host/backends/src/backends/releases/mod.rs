@@ -6,12 +6,10 @@ mod effects;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rusqlite::Connection;
 use tokio::sync::OwnedMutexGuard;
 
 use super::action_changes::{
     ActionChangeTarget, ActionChanges, ActionDefinitionEffect, ChangedActions, apply,
-    version_conflicts,
 };
 use super::actions::ActionDefinitions;
 use super::judging::{GatedBatch, JudgedAction, PendingSchema, PreparationError, trial_statement};
@@ -179,10 +177,10 @@ impl DefinitionReleases {
         let ended = new.removals.iter();
         let ended = ended.map(|removal| (removal.name.clone(), removal.expected_version, true));
         let expected: Vec<_> = defined.chain(ended).collect();
-        let look = move |c: &Connection| {
+        let look = move |c: &_| {
             let backend = store::find_by_project(c, &project)?.map(|backend| backend.id);
             let expected = expected.iter();
-            version_conflicts(
+            store::version_conflicts(
                 c,
                 backend.as_ref(),
                 expected.map(|(name, expected, is_removal)| (&**name, *expected, *is_removal)),
@@ -375,7 +373,7 @@ impl DefinitionReleases {
     ) -> Result<Vec<StoredActionVersion>, control::Error> {
         let ended = removals.iter().map(|removal| removal.name.clone());
         let touched: HashSet<String> = defined.iter().cloned().chain(ended).collect();
-        let read = move |c: &Connection| store::actions(c, &backend);
+        let read = move |c: &_| store::actions(c, &backend);
         let mut actions = self.backends.infra.control.read(read).await?;
         actions.retain(|action| !touched.contains(&action.name));
         Ok(actions)
@@ -390,7 +388,7 @@ impl DefinitionReleases {
         let most = self.backends.infra.config.limits.definition_bytes;
         let (backend, changes) = (turn.backend, judged.changes.clone());
         let (scripts, is_recorded) = (judged.bytes_to_record(), judged.records_scripts());
-        let look = move |c: &Connection| {
+        let look = move |c: &_| {
             let taken = store::definition_bytes(c, &backend)?.saturating_add(scripts);
             let known = store::actions(c, &backend)?;
             let mut after = taken;
@@ -511,7 +509,12 @@ impl ActionRelease {
     /// # Errors
     /// The database's.
     pub fn conflicts(&self, tx: &Tx<'_>) -> Result<Vec<ActionConflict>, control::Error> {
-        Ok(self.changes.conflicts(tx, &self.target.backend)?)
+        let backend = Some(&self.target.backend);
+        Ok(store::version_conflicts(
+            tx,
+            backend,
+            self.changes.expectations(),
+        )?)
     }
 
     /// Changes the actions, in the transaction of the release.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
 use super::model::{
     Frontend, FrontendError, FrontendSelector, FrontendState, FrontendSummary, NewFrontend,
 };
@@ -187,13 +185,14 @@ impl Frontends {
         slugs: Vec<String>,
     ) -> Result<Vec<Frontend>, control::Error> {
         let counters = self.infra.control.counters();
-        let find = move |c: &Connection| {
-            let found = slugs
-                .into_iter()
-                .map(|slug| store::find(c, &counters, &project, &FrontendSelector::Slug(slug)))
-                .filter_map(Result::transpose)
-                .collect::<rusqlite::Result<Vec<_>>>()?;
-            Ok(found.into_iter().filter(Frontend::is_active).collect())
+        let find = move |c: &_| {
+            let mut found = Vec::with_capacity(slugs.len());
+            for slug in slugs {
+                let slug = FrontendSelector::Slug(slug);
+                found.extend(store::find(c, &counters, &project, &slug)?);
+            }
+            found.retain(Frontend::is_active);
+            Ok(found)
         };
         self.infra.control.read(find).await
     }

@@ -1,6 +1,6 @@
 //! Errors of revisions as problems.
 
-use super::{PreviewError, RevisionError};
+use super::{PageReleaseError, PreviewError, RevisionError};
 use crate::http::problem::{Problem, ProblemCode};
 
 impl From<RevisionError> for Problem {
@@ -28,6 +28,29 @@ impl From<RevisionError> for Problem {
                 format!("{detail}, which is more than a source may have."),
             ),
             RevisionError::Frontend(error) => error.into(),
+        }
+    }
+}
+
+impl From<PageReleaseError> for Problem {
+    fn from(error: PageReleaseError) -> Self {
+        match error {
+            PageReleaseError::SlugTaken(slug) => Self::new(
+                ProblemCode::SlugConflict,
+                format!(
+                    "The slug `{slug}` is taken, or kept for the service itself. Choose another one."
+                ),
+            ),
+            PageReleaseError::TypeRequired(slug) => Self::new(
+                ProblemCode::InvalidRequest,
+                format!(
+                    "The project has no page at `{slug}` yet: send its `type`, too, or correct the slug."
+                ),
+            ),
+            PageReleaseError::Slug(fault) => {
+                Self::new(ProblemCode::InvalidRequest, format!("`slug` {fault}"))
+            }
+            PageReleaseError::Revision(error) => error.into(),
         }
     }
 }

@@ -19,11 +19,10 @@ use crate::deployments::publication::{
     CapUsageChecker, FrontendsToCount, PagePlacement, PageSource, PublishError, ReservedSlug,
     StoredPublication,
 };
-use crate::deployments::requests::check_slug;
+use crate::deployments::requests::slug_fault;
 use crate::deployments::store;
 use crate::deployments::views::Warning;
 use crate::http::byte_budget::BytePermit;
-use crate::http::problem::{Problem, ProblemCode};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
@@ -118,8 +117,8 @@ pub enum PageReleaseError {
     #[error("there is no page at `{0}` yet")]
     TypeRequired(String),
     /// The slug cannot be that of a new page.
-    #[error("{}", .0.detail)]
-    Slug(Box<Problem>),
+    #[error("{0}")]
+    Slug(&'static str),
     /// The revision's.
     #[error(transparent)]
     Revision(#[from] RevisionError),
@@ -140,27 +139,6 @@ impl From<FrontendError> for PageReleaseError {
 impl From<control::Error> for PageReleaseError {
     fn from(error: control::Error) -> Self {
         Self::Revision(error.into())
-    }
-}
-
-impl From<PageReleaseError> for Problem {
-    fn from(error: PageReleaseError) -> Self {
-        match error {
-            PageReleaseError::SlugTaken(slug) => Self::new(
-                ProblemCode::SlugConflict,
-                format!(
-                    "The slug `{slug}` is taken, or kept for the service itself. Choose another one."
-                ),
-            ),
-            PageReleaseError::TypeRequired(slug) => Self::new(
-                ProblemCode::InvalidRequest,
-                format!(
-                    "The project has no page at `{slug}` yet: send its `type`, too, or correct the slug."
-                ),
-            ),
-            PageReleaseError::Slug(problem) => *problem,
-            PageReleaseError::Revision(error) => error.into(),
-        }
     }
 }
 
@@ -333,8 +311,9 @@ impl Revisions {
         let content_type = page
             .content_type
             .ok_or_else(|| PageReleaseError::TypeRequired(slug.clone()))?;
-        check_slug("slug", Some(slug))
-            .map_err(|problem| PageReleaseError::Slug(Box::new(problem)))?;
+        if let Some(fault) = slug_fault(slug) {
+            return Err(PageReleaseError::Slug(fault));
+        }
         let reserved = self.frontends.reserve_slug(slug).await?;
         let reserved = reserved.ok_or_else(|| PageReleaseError::SlugTaken(slug.clone()))?;
         let id =
