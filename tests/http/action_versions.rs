@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc::content::Digest;
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::owner::{Owner, text};
+use crate::owner::{Owner, operator_key, text};
 use crate::project_fixture::{GUESTS, ProjectFixture, named, names};
 
 impl ProjectFixture {
@@ -409,20 +409,9 @@ async fn a_removed_action_is_not_broken() {
 #[tokio::test]
 async fn viewers_read_versions_and_editors_change_them() {
     let fixture = start_with_versions(2).await;
-    let key = fixture
-        .owner
-        .request(
-            &fixture.server,
-            Method::POST,
-            "/api/v1/workspaces/acme/keys",
-        )
-        .json(&json!({ "role": "viewer" }))
-        .answer()
-        .await;
-    let viewer = key.expect(201).json();
-    let viewer = text(&viewer["credential"]);
+    let viewer = operator_key(&fixture.server, "acme", "viewer").await;
     let at = format!("/api/v1/projects/{}/backend/actions/say", fixture.project);
-    let asked = async |method: Method, below: &str, credential: Option<&str>| {
+    let asked = async |method: Method, below: &str, caller: Option<&Owner>| {
         let request = fixture
             .server
             .request(method.clone(), &format!("{at}{below}"));
@@ -430,8 +419,8 @@ async fn viewers_read_versions_and_editors_change_them() {
             Method::POST => request.json(&json!({ "version": 1 })),
             _ => request,
         };
-        match credential {
-            Some(credential) => request.bearer_auth(credential).answer().await,
+        match caller {
+            Some(caller) => request.bearer_auth(&caller.credential).answer().await,
             None => request.answer().await,
         }
     };
@@ -443,7 +432,7 @@ async fn viewers_read_versions_and_editors_change_them() {
     ] {
         let answer = asked(method.clone(), below, None).await;
         answer.problem(401, "unauthorized");
-        let answer = asked(method.clone(), below, Some(&foreign.credential)).await;
+        let answer = asked(method.clone(), below, Some(&foreign)).await;
         answer.problem(403, "forbidden");
         let answer = asked(method, below, Some(&viewer)).await;
         assert_eq!(answer.status, viewers, "{}", answer.text());

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use svc::workspaces::Plan;
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
+use crate::svc;
+
 /// A workspace's credential, and requests with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
@@ -117,4 +119,11 @@ pub(crate) fn text(value: &Value) -> String {
         .as_str()
         .unwrap_or_else(|| panic!("no text: {value}"))
         .to_owned()
+}
+
+/// Makes a key of any role, as an operator.
+pub(crate) async fn operator_key(server: &TestServer, namespace: &str, role: &str) -> Owner {
+    let create = ["key", "create", namespace, "--role", role, "--json"];
+    let made = server.command(&svc(), &create).await.json();
+    Owner::with_credential(&text(&made["credential"]))
 }

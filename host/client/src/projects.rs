@@ -381,7 +381,7 @@ fn expect_single_project(mut found: Vec<RemoteProject>) -> Result<RemoteProject>
         (Some(one), false) => {
             found.push(one);
             Err(CliFailure::local(format!(
-                "Which project? Name one. {}",
+                "Which project? Name one, as by `--project`. {}",
                 labels_sentence(&found)
             )))
         }

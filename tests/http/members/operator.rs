@@ -4,9 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Output, TestServer};
 
-use super::roles::operator_key;
 use super::{MembersFixture, WORKSPACES_PATH};
-use crate::owner::{Owner, text};
+use crate::owner::{Owner, operator_key, text};
 use crate::svc;
 
 async fn run_member_command(server: &TestServer, arguments: &[&str]) -> Output {

@@ -6,11 +6,10 @@ use http::Method;
 use serde_json::{Value, json};
 use svc::operations;
 use svc::workspaces::Role;
-use svc_tests::TestServer;
 
 use super::{MembersFixture, User, WORKSPACES_PATH};
 use crate::openapi::{description, operations as described};
-use crate::owner::{Owner, text};
+use crate::owner::{Owner, operator_key, text};
 use crate::svc;
 
 /// A caller with its role in each of the two workspaces.
@@ -64,13 +63,6 @@ async fn create_workspace_fixture(
         project,
         slug,
     }
-}
-
-/// Makes a key of any role, as an operator.
-pub(super) async fn operator_key(server: &TestServer, namespace: &str, role: &str) -> Owner {
-    let create = ["key", "create", namespace, "--role", role, "--json"];
-    let made = server.command(&svc(), &create).await.json();
-    Owner::with_credential(&text(&made["credential"]))
 }
 
 /// Two workspaces, four users, five keys.

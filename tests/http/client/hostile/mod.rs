@@ -83,6 +83,7 @@ async fn answer(State(lie): State<SharedForgery>, request: Request) -> Response 
         }
         "revisions" if is_read => json!({ "active_revision_id": ID, "revisions": [] }),
         "backend" => backend,
+        "catalog" => json!({ "products": [] }),
         "export" => return "SQLite format 3\0theirs".into_response(),
         _ => page,
     };

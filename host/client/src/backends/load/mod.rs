@@ -83,6 +83,8 @@ struct Load<'a> {
     pending: VecDeque<EncodedRow>,
     /// Largest body to send.
     body_limit: usize,
+    /// Whether each row is a statement of its own, because the server takes none for many.
+    is_single: bool,
     loaded: LoadedRows,
     progress: TerminalProgressBar,
 }
@@ -121,6 +123,7 @@ pub(super) async fn load(
         insert: InsertStatement::new(columns),
         pending: VecDeque::new(),
         body_limit: MAX_BODY_BYTES,
+        is_single: false,
         loaded: LoadedRows::default(),
         progress: TerminalProgressBar::bytes("load", bytes),
     };
@@ -241,9 +244,15 @@ impl Load<'_> {
 
     /// Stores as many of the pending rows as one transaction takes.
     async fn store_next(&mut self) -> Result<()> {
-        let count = self.fitting_rows()?;
+        let count = match self.is_single {
+            true => 1,
+            false => self.fitting_rows()?,
+        };
         let rows: Vec<&EncodedRow> = self.pending.iter().take(count).collect();
-        let body = self.insert.body(&rows);
+        let body = match rows[..] {
+            [row] if self.is_single => self.insert.single_body(row),
+            _ => self.insert.body(&rows),
+        };
         let sent = self
             .at
             .api
@@ -268,6 +277,10 @@ impl Load<'_> {
             Err(failure) if count > 1 && is_too_much(&failure) => {
                 // Half of the bytes may suit a server with lower limits.
                 self.body_limit = self.insert.body_bytes(&rows) / 2;
+                Ok(())
+            }
+            Err(failure) if !self.is_single && is_too_much(&failure) => {
+                self.is_single = true;
                 Ok(())
             }
             Err(failure) => Err(self.explain(failure, count).await),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Cell, FileRow};
 use crate::output::escape_line;
@@ -193,6 +193,38 @@ impl InsertStatement {
     pub(super) fn body_bytes(&self, rows: &[&EncodedRow]) -> usize {
         let rows: usize = rows.iter().map(|row| row.body_bytes).sum();
         self.body(&[]).to_string().len() + rows
+    }
+
+    /// Body of the request that inserts one row by a statement without functions. It has columns and values of any number and length
+    /// that a table may have, where the cost of a statement for many rows is bounded.
+    pub(super) fn single_body(&self, row: &EncodedRow) -> Value {
+        let values: Vec<Value> = serde_json::from_str(&row.text).unwrap_or_default();
+        let (mut names, mut places, mut params) = (Vec::new(), Vec::new(), Map::new());
+        for (index, (column, value)) in self.used.iter().zip(values).enumerate() {
+            let place = match &value {
+                // The default of the column.
+                Value::Array(_) => continue,
+                Value::Object(blob) => {
+                    format!("x'{}'", blob["x"].as_str().unwrap_or_default())
+                }
+                _ => {
+                    params.insert(format!("v{index}"), value);
+                    format!(":v{index}")
+                }
+            };
+            names.push(quote_identifier(&self.columns.columns[column.place].name));
+            places.push(place);
+        }
+        let table = quote_identifier(&self.columns.table);
+        let sql = match names.is_empty() {
+            true => format!("INSERT INTO {table} DEFAULT VALUES"),
+            false => format!(
+                "INSERT INTO {table} ({}) VALUES ({})",
+                names.join(", "),
+                places.join(", ")
+            ),
+        };
+        json!({ "sql": sql, "params": params })
     }
 
     /// Script that inserts the rows.

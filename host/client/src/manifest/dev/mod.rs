@@ -110,8 +110,9 @@ impl FolderDevCommand {
         start: impl AsyncFnOnce(DevServerSettings) -> anyhow::Result<StartedDevServer<S, R>>,
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> Result<()> {
-        // A folder that is none is reported before the server starts; what else is wrong can be mended while it runs.
+        // What is wrong from the beginning is reported before the server starts; later it can be mended while it runs.
         self.offer_first_manifest()?;
+        self.read_folder()?;
         let home = DevHome::open(&self.folder)?;
         let kept = home.state();
         let settings = DevServerSettings {
