@@ -331,12 +331,8 @@ impl DomainServices {
             Arc::clone(&visitors),
             Arc::clone(&paying.payments),
         );
-        let accounts = Accounts::new(
-            workspaces.clone(),
-            teardown.clone(),
-            paying.billing,
-            Arc::clone(&infra.config),
-        );
+        let config = Arc::clone(&infra.config);
+        let accounts = Accounts::new(workspaces.clone(), teardown.clone(), paying.billing, config);
         let migrations = Arc::new(MigrationService::new(&backends));
         let releasing = DefinitionReleases::new(
             Arc::clone(&backends),

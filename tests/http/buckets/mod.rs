@@ -221,7 +221,10 @@ async fn a_store_without_conditions_is_claimed_all_the_same() {
 #[tokio::test]
 async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
     let bucket = Bucket::start().await;
-    let server = start_on_bucket(&bucket, "mine").await;
+    // The copy is served by a process, whose time is today's.
+    let builder = TestServer::builder().system_clock();
+    let builder = builder.settings(|settings| bucket.settings("mine", settings));
+    let server = builder.start().await;
     publish(&server, "one").await.expect(201);
     let folder = TempDir::new().unwrap();
     let to = folder.path().join("backup");

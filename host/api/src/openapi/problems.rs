@@ -154,6 +154,9 @@ pub(super) fn problem_schema() -> Value {
                 }
             },
             "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
+            "name": { "type": "string", "description": "With `action_conflict`: the action's name." },
+            "expected": { "type": "integer", "description": "With `action_conflict`: the version that was expected; 0 for none." },
+            "found": { "type": "integer", "description": "With `action_conflict`: the version that there is; 0 for none." },
             "index": { "type": "integer", "minimum": 0, "description": "With a refused batch of calls: which op, from 0." },
             "migration": { "type": "integer", "minimum": 1, "description": "With a refused restore: which migration of the ledger." }
         }

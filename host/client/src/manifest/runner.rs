@@ -19,6 +19,9 @@ use crate::progress::TerminalProgressBar;
 use crate::projects::RemoteProject;
 use svc_base::fault;
 
+/// Fault point after the answer to a release, at which tests end the process.
+const RELEASE_ANSWERED: &str = "apply.release";
+
 /// Runs the steps of a plan. After an interruption, a new plan has the steps that are left.
 #[derive(Debug)]
 pub(super) struct PlanRunner<'a> {
@@ -142,7 +145,7 @@ impl PlanRunner<'_> {
                 Ok(answer) => {
                     self.tell_pages(sent, &answer);
                     done += count;
-                    fault::point("apply.release");
+                    fault::point(RELEASE_ANSWERED);
                 }
                 Err(failure) if is_too_long(&failure) && count > 1 => limits.halve(),
                 Err(failure) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRef, FromRequestParts, Path};
+use axum::extract::{FromRef, FromRequestParts, MatchedPath, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
@@ -12,6 +12,9 @@ use crate::access::{AuthenticatedCaller, AuthorizedCaller, MinimumRole, RoleProo
 use crate::config::Config;
 use crate::http::extract;
 use crate::http::problem::Problem;
+
+/// Route of releases, whose bodies have many parts.
+const RELEASE_ROUTE: &str = "/api/v1/projects/{id}/release";
 
 /// Live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
@@ -41,11 +44,20 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let AuthenticatedCaller(caller) =
             AuthenticatedCaller::from_request_parts(parts, state).await?;
-        extract::check_length(&parts.headers, Arc::from_ref(state).limits.body_bytes)?;
+        extract::check_length(&parts.headers, body_limit(parts, &Arc::from_ref(state)))?;
         let Path(path) = Path::<ProjectPath>::from_request_parts(parts, state)
             .await
             .map_err(|_| Problem::not_found())?;
         let projects = Projects::from_ref(state);
         Ok(projects.find_scoped(&caller, &path.id).await?)
+    }
+}
+
+/// Returns the most bytes that the body of a request may have.
+fn body_limit(parts: &Parts, config: &Config) -> u64 {
+    let route = parts.extensions.get::<MatchedPath>();
+    match route.is_some_and(|route| route.as_str() == RELEASE_ROUTE) {
+        true => config.limits.site_body_bytes,
+        false => config.limits.body_bytes,
     }
 }
