@@ -45,6 +45,12 @@ pub(super) struct CliFailure {
     pub(super) exit: FailureExitCode,
     title: Box<str>,
     detail: Box<str>,
+    context: Box<FailureContext>,
+}
+
+/// Further parts of a failure, apart so that results stay small.
+#[derive(Clone, Debug, Default)]
+struct FailureContext {
     /// Advice that follows the detail.
     hints: Vec<String>,
     /// Files that were refused, by the names of the problem's entries; the empty name stands for a problem without entries.
@@ -86,12 +92,7 @@ impl CliFailure {
             exit,
             title: title.into().into(),
             detail: detail.into().into(),
-            hints: Vec::new(),
-            files: BTreeMap::new(),
-            line: None,
-            problem: None,
-            lines: Vec::new(),
-            position: None,
+            context: Box::default(),
         }
     }
 
@@ -106,7 +107,7 @@ impl CliFailure {
         let line_begin = before.rfind('\n').map_or(0, |at| at + 1);
         let count = |counted: usize| u64::try_from(counted + 1).unwrap_or(u64::MAX);
         let mut failure = Self::new(FailureExitCode::Failed, title, detail).with_file(path);
-        failure.position = Some(TextPosition {
+        failure.context.position = Some(TextPosition {
             line: count(before.matches('\n').count()),
             column: count(before[line_begin..].chars().count()),
         });
@@ -140,7 +141,7 @@ impl CliFailure {
         let text = |name: &str| member_string(&problem, name).to_owned();
         let (title, detail) = (text("title"), text("detail"));
         let mut failure = Self::new(exit, title, detail);
-        failure.problem = Some(problem);
+        failure.context.problem = Some(problem);
         failure
     }
 
@@ -151,7 +152,7 @@ impl CliFailure {
 
     /// Returns a member of the server's problem.
     pub(super) fn member(&self, name: &str) -> Option<&Value> {
-        self.problem.as_ref()?.get(name)
+        self.context.problem.as_ref()?.get(name)
     }
 
     /// Stable code of the server's problem; empty if there is none.
@@ -184,22 +185,22 @@ impl CliFailure {
     /// Adds the line of the file that was refused.
     #[must_use]
     pub(super) fn with_line(mut self, line: u64) -> Self {
-        self.line = Some(line);
+        self.context.line = Some(line);
         self
     }
 
     /// Adds the files of a batch, by the names of the problem's entries.
     #[must_use]
     pub(super) fn with_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
-        self.files.extend(files);
+        self.context.files.extend(files);
         self
     }
 
     /// Adds advice.
     #[must_use]
     pub(super) fn with_hint(mut self, hint: &str) -> Self {
-        if !self.hints.iter().any(|one| one == hint) {
-            self.hints.push(hint.to_owned());
+        if !self.context.hints.iter().any(|one| one == hint) {
+            self.context.hints.push(hint.to_owned());
         }
         self
     }
@@ -207,20 +208,21 @@ impl CliFailure {
     /// Adds a list for programs, with a line for each of its entries for people.
     #[must_use]
     pub(super) fn with_list(mut self, name: &str, list: Vec<Value>, lines: Vec<String>) -> Self {
-        let problem = self.problem.get_or_insert_default();
+        let problem = self.context.problem.get_or_insert_default();
         problem.insert(name.to_owned(), list.into());
-        self.lines.extend(lines);
+        self.context.lines.extend(lines);
         self
     }
 
     fn problem_text(&self, name: &str) -> &str {
-        let problem = self.problem.as_ref();
+        let problem = self.context.problem.as_ref();
         problem.map_or("", |problem| member_string(problem, name))
     }
 
     /// Lists the refused entries of a batch.
     fn entries(&self) -> Vec<&Map<String, Value>> {
         let entries = self
+            .context
             .problem
             .as_ref()
             .and_then(|problem| problem.get("errors"));
@@ -231,18 +233,18 @@ impl CliFailure {
     /// Formats the message for people. It repeats nothing, and texts of the server cannot control the terminal.
     pub(super) fn to_text(&self) -> String {
         let title = escape_excerpt(&self.title, MAX_TITLE);
-        let problem = self.problem.as_ref();
+        let problem = self.context.problem.as_ref();
         let position = self.position();
         let entries = self.entries();
         let mut lines = Vec::new();
         match entries[..] {
             [] => {
-                let file = self.files.get("").map(PathBuf::as_path);
+                let file = self.context.files.get("").map(PathBuf::as_path);
                 lines.push(self.summary_line(file, position, &title, &self.detail));
             }
             [one] => {
                 let (name, detail) = (member_string(one, "name"), member_string(one, "detail"));
-                let file = self.files.get(name).map(PathBuf::as_path);
+                let file = self.context.files.get(name).map(PathBuf::as_path);
                 let detail = match file {
                     Some(_) => detail.to_owned(),
                     None => format!("`{name}`: {detail}"),
@@ -263,17 +265,20 @@ impl CliFailure {
                 }
             }
         }
-        for hint in &self.hints {
+        for hint in &self.context.hints {
             match lines.as_mut_slice() {
                 [first] => first.push_str(&format!(" {hint}")),
                 _ => lines.push(format!("  {hint}")),
             }
         }
         lines.extend(problem.into_iter().flat_map(name_lines));
-        let shown = self.lines.iter().take(MAX_LISTED);
+        let shown = self.context.lines.iter().take(MAX_LISTED);
         lines.extend(shown.map(|line| format!("  {line}")));
-        if self.lines.len() > MAX_LISTED {
-            lines.push(format!("  and {} more", self.lines.len() - MAX_LISTED));
+        if self.context.lines.len() > MAX_LISTED {
+            lines.push(format!(
+                "  and {} more",
+                self.context.lines.len() - MAX_LISTED
+            ));
         }
         let id = self.problem_text("request_id");
         if !id.is_empty() {
@@ -284,12 +289,12 @@ impl CliFailure {
 
     /// Position in the refused text: that of a statement, of a page, or of a file of this machine.
     fn position(&self) -> Option<TextPosition> {
-        let problem = self.problem.as_ref();
+        let problem = self.context.problem.as_ref();
         let position = problem.and_then(|problem| match problem.get("position") {
             Some(position) => parse_position_member(position),
             None => TextPosition::from_members(problem.get("line")?, problem.get("column")?),
         });
-        position.or(self.position)
+        position.or(self.context.position)
     }
 
     /// Formats a line for each file that is wrong; one about the failure as a whole if no file is known.
@@ -304,12 +309,12 @@ impl CliFailure {
         };
         let entries = self.entries();
         let entries = entries.iter().filter_map(|entry| {
-            let file = self.files.get(member_string(entry, "name"))?;
+            let file = self.context.files.get(member_string(entry, "name"))?;
             let (position, reason) = parse_position(member_string(entry, "detail"));
             Some(at(file, position, reason))
         });
         let mut lines: Vec<_> = entries.take(MAX_LISTED).collect();
-        if let Some(file) = self.files.get("").filter(|_| lines.is_empty()) {
+        if let Some(file) = self.context.files.get("").filter(|_| lines.is_empty()) {
             let (position, reason) = (self.position(), self.problem_text("reason"));
             let text = match position {
                 Some(_) if !reason.is_empty() => reason,
@@ -341,7 +346,7 @@ impl CliFailure {
             _ => detail,
         };
         let detail = indent_paragraph(detail);
-        match (file, self.line) {
+        match (file, self.context.line) {
             (Some(file), Some(line)) => {
                 format!("error: {}:{line}: {title}: {detail}", location(file, None))
             }
@@ -355,7 +360,7 @@ impl CliFailure {
     /// Formats the line of one entry of a batch.
     fn entry_line(&self, entry: &Map<String, Value>) -> String {
         let (name, detail) = (member_string(entry, "name"), member_string(entry, "detail"));
-        match self.files.get(name) {
+        match self.context.files.get(name) {
             Some(file) => {
                 let (position, reason) = parse_position(detail);
                 format!(
@@ -374,21 +379,21 @@ impl CliFailure {
 
     /// Formats the failure as JSON, with the server's problem in `error`.
     pub(super) fn to_json(&self) -> Value {
-        let mut error = self.problem.clone().unwrap_or_default();
+        let mut error = self.context.problem.clone().unwrap_or_default();
         let mut detail = vec![&*self.detail];
-        detail.extend(self.hints.iter().map(String::as_str));
+        detail.extend(self.context.hints.iter().map(String::as_str));
         error.insert("title".into(), (&*self.title).into());
         error.insert("detail".into(), detail.join(" ").into());
         error.insert("exit".into(), (self.exit as u8).into());
-        if let Some(file) = self.files.get("") {
+        if let Some(file) = self.context.files.get("") {
             error.insert("file".into(), file.display().to_string().into());
         }
-        if let Some(line) = self.line {
+        if let Some(line) = self.context.line {
             error.insert("line".into(), line.into());
         }
         if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-                let file = self.files.get(member_string(entry, "name"));
+                let file = self.context.files.get(member_string(entry, "name"));
                 if let Some(file) = file {
                     entry.insert("file".into(), file.display().to_string().into());
                 }

@@ -232,7 +232,7 @@ fn params_type(action: &Value) -> String {
             if is_optional { "?" } else { "" }
         )
     });
-    object_type(params.collect())
+    object_type(&params.collect::<Vec<_>>())
 }
 
 /// Type of the rows of an action, by its columns; any row, where the columns are not known.
@@ -250,11 +250,11 @@ fn row_type(columns: &Value) -> String {
         let name = property(column["name"].as_str().unwrap_or_default());
         format!("{name}: {}{null}", value_type(declared))
     });
-    object_type(columns.collect())
+    object_type(&columns.collect::<Vec<_>>())
 }
 
 /// Type of an object with these members and no other.
-fn object_type(members: Vec<String>) -> String {
+fn object_type(members: &[String]) -> String {
     match members.is_empty() {
         true => "Record<string, never>".to_owned(),
         false => format!("{{ {} }}", members.join("; ")),

@@ -317,10 +317,12 @@ impl ActionList {
 impl DescribedActionList {
     /// Returns the view of described actions.
     pub fn new(described: Vec<(StoredActionVersion, Option<Vec<ResultColumn>>)>) -> Self {
-        let actions = described.iter().map(|(action, columns)| DescribedAction {
-            action: action.into(),
-            columns: columns.clone(),
-        });
+        let actions = described
+            .into_iter()
+            .map(|(action, columns)| DescribedAction {
+                action: (&action).into(),
+                columns,
+            });
         Self {
             actions: actions.collect(),
         }

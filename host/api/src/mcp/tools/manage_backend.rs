@@ -27,9 +27,9 @@ actions!(Action {
     Create "create",
     Get "get",
     Update "update",
-    ActionVersions "action_versions",
-    RollbackAction "rollback_action",
-    DeleteAction "delete_action",
+    Versions "action_versions",
+    RollBack "rollback_action",
+    End "delete_action",
     Query "query",
     Batch "batch",
     Delete "delete",
@@ -141,7 +141,7 @@ pub(super) async fn call(
         }
         Action::Get => get(&session, arguments).await,
         Action::Update => update(&session, arguments).await,
-        Action::ActionVersions | Action::RollbackAction | Action::DeleteAction => {
+        Action::Versions | Action::RollBack | Action::End => {
             look_at_or_change_action(&session, wanted, arguments).await
         }
         Action::Query => {
@@ -196,12 +196,12 @@ async fn look_at_or_change_action(
     let definitions = Arc::clone(&session.services.definitions);
     let given = &mut arguments;
     match wanted {
-        Action::ActionVersions => {
+        Action::Versions => {
             let at = session.backend(given).await?;
             let input = (given.required_text("name")?, arguments.parse_rest()?);
             to_json(operations::action_versions(definitions, at, input).await?)
         }
-        Action::RollbackAction => {
+        Action::RollBack => {
             let at = session.backend(given).await?;
             let input = (given.required_text("name")?, arguments.parse_rest()?);
             to_json(operations::rollback_action(definitions, at, input).await?)

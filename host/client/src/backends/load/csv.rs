@@ -8,6 +8,9 @@ use super::bytes::ByteReader;
 use super::statement::TableColumns;
 use super::{Cell, FileRow, RowFault};
 
+/// Cells of a record; `None` for an empty one, which is NULL.
+type CsvRecord = Vec<Option<String>>;
+
 /// The longest cell, in bytes: longer values are in no database.
 const MAX_CELL_BYTES: usize = 256 << 10;
 /// The most columns of a header.
@@ -103,7 +106,7 @@ impl<'a, R: Read> CsvRows<'a, R> {
     }
 
     /// Reads a record of at most so many cells, with its line. Empty lines are no records.
-    fn record(&mut self, most: usize) -> Result<Option<(u64, Vec<Option<String>>)>, RowFault> {
+    fn record(&mut self, most: usize) -> Result<Option<(u64, CsvRecord)>, RowFault> {
         let next = self.bytes.skip(|byte| matches!(byte, b'\r' | b'\n'));
         if next.map_err(|error| self.unreadable(&error))?.is_none() {
             return Ok(None);

@@ -137,7 +137,7 @@ impl FolderDevCommand {
             server,
         } = started.map_err(|error| failed(&format!("{error:#}")))?;
         let serving = async {
-            let server = FolderServer::new(url, credential)?;
+            let server = FolderServer::new(&url, credential)?;
             let state = server.state()?;
             if state != kept {
                 home.keep(&state)?;
@@ -339,7 +339,7 @@ impl FolderDevCommand {
 }
 
 impl FolderServer {
-    fn new(url: String, credential: String) -> Result<Self> {
+    fn new(url: &str, credential: String) -> Result<Self> {
         let url = url.trim_end_matches('/').to_owned();
         let api = ApiClient::for_server(ServerWithCredential {
             server: parse_server_url(&url)?,
