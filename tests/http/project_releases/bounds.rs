@@ -66,12 +66,12 @@ async fn a_body_is_larger_than_others_and_a_page_is_not() {
     let problem = release(&at, &large).await.problem(413, "payload_too_large");
     assert_eq!(problem.get("part"), None);
     assert!(text(&problem["detail"]).contains("30000"), "{problem}");
-    // Whether there is a project is said before its body is looked at.
+    // Whether there is a project is said before its body is looked at, but for its length.
     let path = "/01a1fc20-6ee3-7da4-ae81-ade539ecfe63/release";
-    at.owner
-        .post(&at.server, path, &large)
-        .await
-        .problem(404, "not_found");
+    let answer = at.owner.post(&at.server, path, &large).await;
+    answer.problem(413, "payload_too_large");
+    let answer = at.owner.post(&at.server, path, &json!({ "no": 1 })).await;
+    answer.problem(404, "not_found");
 }
 
 #[tokio::test]

@@ -75,6 +75,7 @@ async fn serve_truth_except(
             "projects" => axum::Json(json!({ "projects": [project] })).into_response(),
             "frontends" => axum::Json(json!({ "frontends": [page] })).into_response(),
             "backend" => axum::Json(backend).into_response(),
+            "catalog" => axum::Json(json!({ "products": [] })).into_response(),
             _ => axum::Json(page).into_response(),
         }
     };

@@ -312,6 +312,7 @@ async fn a_name_that_comes_twice_is_refused() {
         axum::Json(match path.rsplit('/').next().unwrap_or_default() {
             "projects" => json!({ "projects": [project] }),
             "frontends" => json!({ "frontends": [] }),
+            "catalog" => json!({ "products": [] }),
             _ => backend,
         })
     };
