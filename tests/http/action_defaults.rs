@@ -8,7 +8,9 @@ use crate::project_fixture::{GUESTS, ProjectFixture, named};
 
 /// An action `it` with its defaults.
 fn with_defaults(sql: &str, defaults: Value) -> Value {
-    json!([{ "name": "it", "sql": sql, "defaults": defaults }])
+    let mut action = json!({ "name": "it", "sql": sql });
+    action["defaults"] = defaults;
+    json!([action])
 }
 
 /// The row that a call of `it` answers.

@@ -125,7 +125,7 @@ async fn a_price_takes_the_place_of_another_in_one_step() {
     };
     let second = replace("pro", &first).await.expect(201);
     let second = text(&second.json()["id"]);
-    assert_eq!(active().await, [second.clone()]);
+    assert_eq!(active().await, std::slice::from_ref(&second));
     // Who is late, and who means another price, changes nothing.
     replace("pro", &first).await.problem(409, "price_inactive");
     replace("pro", "price_none").await.problem(404, "not_found");

@@ -169,7 +169,7 @@ fn no_text_is_lost_in_random_histories() {
                     folders[which].apply(&mut server, false, between);
                     *kinds.entry("race").or_default() += 1;
                     // Whatever was decided before, the text in between is live.
-                    assert_eq!(server.live, between.unwrap(), "seed {seed}");
+                    assert_eq!(Some(server.live), between, "seed {seed}");
                 }
                 8 => folders[which].apply(&mut server, numbers.below(8) == 0, None),
                 _ => folders[which].apply(&mut server, false, None),
