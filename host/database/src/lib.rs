@@ -89,7 +89,7 @@ pub use replica::{Replica, ReplicaError};
 pub use restore::{
     DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,
 };
-pub use run::{ResultJson, StatementCall};
+pub use run::{ResultJson, RowCounts, StatementCall};
 pub use schema::{
     Column, DatabaseInventory, Index, MigrationMarker, Schema, Table, TableRows, View,
 };
