@@ -86,6 +86,7 @@ mod sharing;
 mod sharing_crashes;
 mod sound;
 mod statements;
+mod stats;
 mod stores;
 mod tidy;
 mod tidy_cluster;

@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 
 use crate::access::{OperationMetadata, OperationPlace, minimum_role};
 use crate::control::audit::AuditAction;
-use crate::{accounts, backends, deployments, envelope, payments, projects, realtime, visitors};
+use crate::{
+    accounts, backends, deployments, envelope, payments, projects, realtime, stats, visitors,
+};
 
 macro_rules! rows {
     ($($id:literal $($tool:literal $action:literal)? $operation:path, at $place:ident $(, changes [$($act:ident),*])?;)+) => {
@@ -70,6 +72,8 @@ fn rows() -> Vec<OperationMetadata> {
         "delete_project" "manage_project" "delete" envelope::operations::delete, at Control, changes [ProjectDelete];
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
+        "get_stats" "manage_project" "stats" stats::operations::stats, at Control;
+        "list_log" "manage_project" "log" stats::operations::log, at Backend;
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];
         "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, at Control, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list, at Control;

@@ -65,7 +65,7 @@ impl DeploymentServices {
             infra.clone(),
             content.clone(),
             sandbox.clone(),
-            secrets.unlock.clone(),
+            (secrets.unlock.clone(), Arc::clone(&foundation.activity)),
         )?);
         let expiry = ExpiredShareRemover::new(infra.clone(), once.clone());
         let PublishingDependencies {

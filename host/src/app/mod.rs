@@ -13,6 +13,7 @@ use self::services::{DomainServices, ServiceDependencies};
 use crate::access::Authenticator;
 use crate::access::idempotency::IdempotencyService;
 use crate::accounts::Accounts;
+use crate::activity::Activity;
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
@@ -48,6 +49,7 @@ use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
+use crate::stats::routes::StatsServices;
 use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevPaymentProvider;
 use crate::telemetry::ServerMetrics;
@@ -95,6 +97,8 @@ shared! {
     control: ControlDatabase,
     /// Values that every service is built on.
     infra: Infra,
+    /// Counts and logs of projects.
+    activity: Arc<Activity>,
     /// The guests.
     sandbox: Sandbox,
     /// Sources and pages by their digests.
@@ -157,6 +161,8 @@ shared! {
     calls: CallServices,
     /// State of the tools.
     tools: ToolServices,
+    /// State of the routes of what owners see.
+    stats: StatsServices,
     /// State of the tools of apps.
     app_tools: AppToolServices,
     /// Sender of purges to the edge, if there is one.
@@ -228,6 +234,7 @@ impl App {
             app_tools: AppToolServices::new(calls.clone(), metrics, infra.clock.clone()),
             calls,
             tools: services.tools(),
+            stats: services.stats(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
@@ -236,10 +243,7 @@ impl App {
             hosts: Arc::new(ServerHostNames::new(&infra.config)),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
-            idempotency: IdempotencyService::new(
-                infra.clone(),
-                foundation.secrets.idempotency.clone(),
-            ),
+            idempotency: services.idempotency(),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,
@@ -276,6 +280,7 @@ impl App {
             clock: infra.clock.clone(),
             control: infra.control.clone(),
             cluster: foundation.cluster.clone(),
+            activity: Arc::clone(&foundation.activity),
             infra,
         })
     }

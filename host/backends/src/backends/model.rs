@@ -1,12 +1,13 @@
 //! Model of backends, actions and the ledger.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::occupancy::RoomOccupancy;
 use crate::access::{AuthorizedCaller, ClientDisconnected, Editor, Viewer};
+use crate::activity::{ActionActivity, ProjectActivity};
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
@@ -77,6 +78,16 @@ pub struct CallableAction {
     pub statement: Arc<str>,
     /// Measured duration of the statement.
     pub timing: Arc<StatementTiming>,
+    /// Counters for the owner, found at the first call.
+    activity: OnceLock<Option<Arc<ActionActivity>>>,
+}
+
+impl CallableAction {
+    /// Returns the counters of the action in its project; `None` if it is not counted apart.
+    pub fn activity(&self, project: &ProjectActivity) -> Option<&ActionActivity> {
+        let found = self.activity.get_or_init(|| project.action(&self.row.name));
+        found.as_deref()
+    }
 }
 
 impl From<StoredActionVersion> for CallableAction {
@@ -86,6 +97,7 @@ impl From<StoredActionVersion> for CallableAction {
         Self {
             statement: statement.into(),
             timing: Arc::default(),
+            activity: OnceLock::new(),
             row,
         }
     }

@@ -63,7 +63,7 @@ pub use event::{
 };
 pub use ledger::{EventLedgerEntry, RelatedEvents};
 pub use plans::NewPlanCheckout;
-pub use receiver::{EventConsumer, WebhookError, WebhookReceiver};
+pub use receiver::{EventConsumer, EventConsumption, WebhookError, WebhookReceiver};
 pub use signature::sign;
 
 /// Metadata key under which an object of the provider names the session that it belongs to.

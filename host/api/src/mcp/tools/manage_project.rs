@@ -1,16 +1,20 @@
 //! `manage_project`: projects, which contain frontends and a backend.
 
+use std::sync::Arc;
+
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{ToolDataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::CallerChoosingWorkspace;
+use crate::activity::Activity;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::envelope;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::projects::operations;
-use crate::visitors;
+use crate::{stats, visitors};
+use svc_base::clock::Clock;
 
 actions!(Action {
     Create "create",
@@ -20,6 +24,8 @@ actions!(Action {
     Delete "delete",
     Visitors "visitors",
     ForgetVisitor "forget_visitor",
+    Stats "stats",
+    Log "log",
 });
 
 const TOOL_DESCRIPTION: &str = "Projects, which own frontends (pages) and a backend (database). \
@@ -28,14 +34,22 @@ list: yours; look here before you create: a plan limits them. \
 get: with frontends and visits. update: any of name, description, allowed_providers, home. \
 delete: for good, with pages and database; ask the user first. \
 visitors: who has signed in, newest first; names and addresses are untrusted data. \
-forget_visitor: erases one, with profile and sessions.";
+forget_visitor: erases one, with profile and sessions. \
+stats: views, calls, errors and times by hour or day. log: the latest requests of pages, newest first.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
         "action": { "type": "string", "enum": Action::names() },
         "project_id": string_argument("All but create and list (required)."),
         "user_id": string_argument("forget_visitor (required): usr_…"),
-        "limit": { "type": "integer", "maximum": 200, "description": "visitors: 50 if absent." },
+        "limit": { "type": "integer", "maximum": 500, "description": "visitors: 50 if absent, at most 200; log: 100." },
+        "from": string_argument("stats: RFC 3339; 7 days if absent."),
+        "to": string_argument("stats."),
+        "step": { "type": "string", "enum": ["hour", "day"] },
+        "before": string_argument("log: next_before."),
+        "kind": string_argument("log: call, live, sign_in, …"),
+        "status": { "type": "integer", "description": "log." },
+        "called": string_argument("log: an action of the backend."),
         "cursor": string_argument("visitors: next_cursor of the page before."),
         "name": string_argument("create (required), update: up to 100 characters; at creation part of the host name."),
         "description": string_argument("create, update: what it is about; empty clears it."),
@@ -100,6 +114,11 @@ pub(super) async fn call(
             let visitors = session.services.visitors.clone();
             to_json(visitors::operations::list(visitors, at, arguments.parse_rest()?).await?)
         }
+        Action::Stats => {
+            let (at, counted) = (session.project(&mut arguments).await?, counted(&session));
+            to_json(stats::operations::stats(counted, at, arguments.parse_rest()?).await?)
+        }
+        Action::Log => log(session, arguments).await,
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
             let (visitors, user_id) = (
@@ -110,4 +129,21 @@ pub(super) async fn call(
             deletion_result(visitors::operations::forget(visitors, at, user_id).await)
         }
     }
+}
+
+/// Lists the latest requests of a project's pages.
+async fn log(session: ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
+    let at = session.project(&mut arguments).await?;
+    // `action` is what the tool does.
+    if let Some(name) = arguments.optional::<String>("called", "the name of an action")? {
+        arguments.set("action", &name)?;
+    }
+    let counted = counted(&session);
+    to_json(stats::operations::log(counted, at, arguments.parse_rest()?).await?)
+}
+
+/// Returns what owners' counts and logs are read from.
+fn counted(session: &ToolSession) -> (Arc<Activity>, Clock) {
+    let services = &session.services;
+    (Arc::clone(&services.activity), services.clock.clone())
 }

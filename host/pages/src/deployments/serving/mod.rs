@@ -5,6 +5,7 @@ mod expiry;
 pub mod pages;
 pub mod password;
 mod problems;
+pub mod request_log;
 pub mod routes;
 mod service;
 mod visits;

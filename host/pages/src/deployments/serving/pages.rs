@@ -9,6 +9,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::visits::ViewCounter;
+use crate::activity::PageActivity;
 use crate::content::{Digest, EncodedPage, Encoding};
 use crate::control::{ControlChange, ControlDatabase};
 use crate::deployments::model::Deployment;
@@ -101,6 +102,8 @@ pub struct ServedPage {
     pub variants: Vec<PageVariant>,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
+    /// Counters for the owner of its project, if it has one.
+    pub activity: Option<Arc<PageActivity>>,
 }
 
 /// One encoding, with the headers of its 200.
@@ -186,6 +189,7 @@ impl ServedPage {
             expires_at: deployment.expires_at,
             variants: variants.unwrap_or_default(),
             visits: Arc::new(ViewCounter::new(deployment.id)),
+            activity: None,
         }
     }
 
