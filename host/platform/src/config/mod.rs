@@ -24,6 +24,7 @@ use origins::{check_host, check_origin, check_schemes};
 pub use placeholders::{format_duration, format_limit};
 pub use providers::{ProviderKind, ProviderSettings};
 pub use s3::S3Settings;
+pub use smtp::SmtpSettings;
 pub use stripe::{StripeSettings, WebhookSecrets};
 
 mod address;
@@ -42,6 +43,7 @@ mod origins;
 mod placeholders;
 mod providers;
 mod s3;
+mod smtp;
 mod stripe;
 
 /// Settings of one source: flags and environment, or the file. `None` means that the source does not have the setting.
@@ -153,6 +155,9 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(default)]
     pub providers: Vec<ProviderSettings>,
+    /// A mail server; the file only, but for its URL.
+    #[arg(skip)]
+    pub smtp: Option<SmtpSettings>,
     /// A payment provider; the file only, but for its secrets.
     #[arg(skip)]
     pub stripe: Option<StripeSettings>,
@@ -217,6 +222,7 @@ impl Settings {
             edge: file.edge,
             oauth: file.oauth,
             s3: file.s3,
+            smtp: file.smtp,
             stripe: file.stripe,
             providers: file.providers,
             cluster: file.cluster,
@@ -295,13 +301,15 @@ impl Settings {
         let bucket = cluster.as_ref().map(|node| &node.bucket);
         let s3 = S3Settings::from_settings(content_url.as_ref().or(bucket), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
+        let smtp = self.smtp.map(SmtpSettings::checked).transpose()?;
         let mut providers = providers::check_providers(self.providers)?;
-        if has_stand_ins && providers.is_empty() {
+        if has_stand_ins && providers.is_empty() && smtp.is_none() {
             providers.push(ProviderSettings::dev(format!(
                 "{}/_svc/dev",
                 loopback_url(address)
             )));
         }
+        providers::add_email(&mut providers, &base_url, smtp.is_some(), has_stand_ins)?;
         Ok(Config {
             listen: address,
             scheme: base.scheme().to_owned(),
@@ -338,6 +346,7 @@ impl Settings {
             edge: self.edge.map(edge::with_token).transpose()?,
             oauth: self.oauth.map(OauthSettings::checked).transpose()?,
             s3,
+            smtp,
             stripe: self
                 .stripe
                 .map(StripeSettings::with_environment)
@@ -402,6 +411,8 @@ pub struct Config {
     pub oauth: Option<OauthSettings>,
     /// Access to the bucket of the content or of the cluster, if there is one.
     pub s3: Option<S3Settings>,
+    /// The mail server.
+    pub smtp: Option<SmtpSettings>,
     /// The payment provider.
     pub stripe: Option<StripeSettings>,
     /// The cluster that this server is a node of.
@@ -409,7 +420,8 @@ pub struct Config {
     /// Whether the server runs for development, with stand-ins for providers that are not configured.
     #[serde(skip)]
     pub dev: bool,
-    /// Sign-in providers.
+    /// Sign-in providers, with the server's own.
+    #[serde(serialize_with = "providers::serialize_configured")]
     pub providers: Vec<ProviderSettings>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
