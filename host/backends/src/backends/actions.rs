@@ -79,7 +79,9 @@ impl ActionCache {
             | ControlChange::BackendCreated(..)
             | ControlChange::RealtimeOff(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         }
     }
 

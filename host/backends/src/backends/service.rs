@@ -477,6 +477,8 @@ fn tell_databases(control: &ControlDatabase, databases: &Arc<Databases>) {
         | ControlChange::RealtimeOff(_)
         | ControlChange::ActionJudged(_)
         | ControlChange::SessionEnded(_)
-        | ControlChange::SessionsEnded(_) => {}
+        | ControlChange::SessionsEnded(_)
+        | ControlChange::DomainServed { .. }
+        | ControlChange::DomainEnded(_) => {}
     });
 }

@@ -28,6 +28,17 @@ pub enum ControlChange {
     SessionEnded([u8; 32]),
     /// Some or all sessions of a project's visitors ended.
     SessionsEnded(ProjectId),
+    /// A domain is served, or is served otherwise than before.
+    DomainServed {
+        /// Name of the domain.
+        name: String,
+        /// Label of its project's origin.
+        host_label: String,
+        /// Host that its requests are sent to, if any.
+        redirect_to: Option<String>,
+    },
+    /// A domain is served no more, given by its name.
+    DomainEnded(String),
 }
 
 impl ControlChange {
@@ -105,6 +116,12 @@ mod tests {
             ControlChange::ActionJudged(backend),
             ControlChange::SessionEnded([7; 32]),
             ControlChange::SessionsEnded(project),
+            ControlChange::DomainServed {
+                name: "www.shop.com".to_owned(),
+                host_label: "shop-acme".to_owned(),
+                redirect_to: None,
+            },
+            ControlChange::DomainEnded("www.shop.com".to_owned()),
         ];
         let sent = ControlChange::to_bytes(&changes).unwrap();
         assert!(sent.starts_with(br#"[{"slug":"garden"},{"backend_created":["#));

@@ -28,6 +28,7 @@ const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../../migrations/0017_checkout_cookie_links.sql"),
     include_str!("../../../migrations/0018_installed_guests.sql"),
     include_str!("../../../migrations/0019_price_keys.sql"),
+    include_str!("../../../migrations/0040_domains.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;

@@ -33,7 +33,7 @@ macro_rules! tables {
 tables! {
     Control {
         "workspaces": "workspaces" "keys" "users" "memberships" "subscriptions" "ended_workspaces";
-        "projects": "projects" "resting_labels";
+        "projects": "projects" "resting_labels" "domains" "disabled_domains";
         "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports";
         "backends": "backends" "ledger" "actions";
         "visitors": "visitors" "visitor_sessions";

@@ -41,6 +41,14 @@ impl Plan {
             Self::Pro => limits.projects_pro,
         }
     }
+
+    /// Returns the maximum number of domains of a project on this plan.
+    pub fn max_domains(self, limits: &Limits) -> u64 {
+        match self {
+            Self::Free => limits.domains_free,
+            Self::Pro => limits.domains_pro,
+        }
+    }
 }
 
 impl FromStr for Plan {

@@ -340,7 +340,9 @@ impl PageCache {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         }
     }
 
