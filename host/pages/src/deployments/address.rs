@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::control::{self, ControlChange, Tx};
 use crate::edge;
+use crate::projects;
 use svc_base::clock::Timestamp;
 
 /// Address that a deployment answers at.
@@ -25,7 +26,8 @@ pub(super) fn announce_change(
     tx.note(ControlChange::Slug(address.slug.clone()));
     match &address.host_label {
         Some(host_label) if config.edge.is_some() => {
-            edge_prefixes(config, host_label, &address.slug)
+            let domains = projects::domains::served_names(tx, host_label)?;
+            edge_prefixes(config, host_label, &domains, &address.slug)
                 .iter()
                 .try_for_each(|prefix| edge::enqueue_purge(tx, prefix, now))
         }
@@ -34,10 +36,16 @@ pub(super) fn announce_change(
 }
 
 /// Composes the URL prefixes of a frontend that the edge may hold.
-fn edge_prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<String> {
+fn edge_prefixes(
+    config: &Config,
+    host_label: &str,
+    domains: &[String],
+    slug: &str,
+) -> Vec<String> {
     let mut prefixes = vec![format!("{}/{slug}", edge::host_of(&config.sites_url))];
     if let Some(domain) = &config.sites_domain {
         prefixes.push(format!("{host_label}.{domain}/{slug}"));
     }
+    prefixes.extend(domains.iter().map(|name| format!("{name}/{slug}")));
     prefixes
 }

@@ -249,7 +249,7 @@ impl Frontends {
                 {
                     projects::record_audit(tx, &project, act, &project, now)?;
                 }
-                let Some(label) = projects::begin_deletion(tx, &project, now)? else {
+                let Some(label) = projects::begin_deletion(tx, &config, &project, now)? else {
                     return Ok(());
                 };
                 for slug in store::mark_deleting(tx, &project)? {

@@ -9,20 +9,16 @@ use crate::config::Config;
 const MAX_NAME_BYTES: usize = 248;
 /// Names that have a meaning of their own, with all below them (RFC 6761 and what was registered after it). Those for documents
 /// (`example.com`, `example.net`, `example.org`) are left out: nobody can prove them, and guides need names that are taken.
-const SPECIAL_USE: [&str; 13] = [
+const SPECIAL_USE: [&str; 9] = [
     "alt",
     "arpa",
     "example",
-    "home",
     "internal",
     "invalid",
-    "lan",
     "local",
-    "localdomain",
     "localhost",
     "onion",
     "test",
-    "workgroup",
 ];
 
 /// Why a name cannot be a domain.
