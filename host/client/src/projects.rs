@@ -47,6 +47,13 @@ pub struct ProjectSelectionArgs {
     pub(super) project: Option<String>,
 }
 
+impl ProjectSelectionArgs {
+    /// Whether the command line names a project.
+    pub fn is_named(&self) -> bool {
+        self.project.is_some()
+    }
+}
+
 /// Makes, changes and deletes projects.
 #[derive(Debug, clap::Subcommand)]
 pub enum ProjectChangeCommand {

@@ -311,6 +311,8 @@ pub(super) async fn serve_operators(
         }
     };
     let named = axum::middleware::from_fn_with_state(address, front::check_listener);
+    let asked = app.clone();
+    let ask = axum::routing::get(move |query| tls_ask::answer(asked.clone(), query));
     let metrics = axum::routing::get(move || {
         let app = app.clone();
         async move {
@@ -335,6 +337,7 @@ pub(super) async fn serve_operators(
     });
     let router = axum::Router::new()
         .route("/metrics", metrics)
+        .route("/tls/ask", ask)
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(named)

@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 use tower::Service;
 use tracing::Instrument;
 
@@ -102,6 +102,11 @@ pub(super) async fn handle_request(
     let (kind, mut response) = match admitted {
         Ok(AdmittedRequest::Preflight(host, client)) => {
             let answer = answer_preflight(app, &host);
+            (RequestKind::Routed, run_for(client, guard, answer).await)
+        }
+        Ok(AdmittedRequest::Redirect(origin, client)) => {
+            let answer = redirect_to(&origin, request.uri());
+            let answer = std::future::ready(answer);
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::View(host, client)) => {
@@ -307,6 +312,19 @@ async fn answer_preflight(app: &App, host: &HostKind) -> Response {
     }
 }
 
+/// Sends a request to the same path and query of another origin.
+fn redirect_to(origin: &str, uri: &Uri) -> Response {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    // A request for the server as a whole has no path.
+    let path = if path.starts_with('/') { path } else { "/" };
+    match HeaderValue::try_from(format!("{origin}{path}")) {
+        Ok(location) => {
+            (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response()
+        }
+        Err(error) => Problem::internal(&error).into_response(),
+    }
+}
+
 /// Runs an answer as work of a client without a credential.
 fn run_for(
     client: ClientIp,
@@ -424,6 +442,8 @@ impl AnswerFormat {
 enum AdmittedRequest {
     /// A CORS preflight, which is answered alike for every path of the host.
     Preflight(HostKind, ClientIp),
+    /// A request to a domain that sends all of them to another origin.
+    Redirect(String, ClientIp),
     /// A page view, which skips the router. The look-up of a page that is not in memory counts for the client.
     View(HostKind, ClientIp),
     /// A call of an action, which skips the router, too.
@@ -463,6 +483,12 @@ fn admit_request(
             return Err(misdirected_problem());
         }
     };
+    if let HostKind::Domain(domain) = &host
+        && let Some(origin) = domain.redirect_origin(&app.config, app.hosts.domains())
+        && !probe
+    {
+        return Ok(AdmittedRequest::Redirect(origin, client));
+    }
     if router::is_view(&host, request) {
         return Ok(AdmittedRequest::View(host, client));
     }

@@ -32,6 +32,7 @@ use crate::envelope::ProjectLifecycle;
 use crate::http::held_answers::HeldAnswerBudget;
 use crate::payments::Payments;
 use crate::projects::Projects;
+use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::telemetry::ServerMetrics;
 use crate::visitors::Visitors;
@@ -43,6 +44,7 @@ pub struct ToolServices {
     pub authenticator: Authenticator,
     pub accounts: Accounts,
     pub projects: Projects,
+    pub domains: Domains,
     pub envelope: ProjectLifecycle,
     /// Pages that anybody publishes, for a time.
     pub shares: Arc<Shares>,

@@ -62,9 +62,11 @@ impl ServedDomains {
         self.names().contains_key(name)
     }
 
-    /// Lists the names of all domains that are served.
-    pub fn list(&self) -> Vec<String> {
-        self.names().keys().cloned().collect()
+    /// Lists the names of the domains that are served and that `is_wanted`.
+    pub fn list(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let names = self.names();
+        let wanted = names.keys().filter(|name| is_wanted(name));
+        wanted.cloned().collect()
     }
 
     /// Number of changes so far.

@@ -15,7 +15,6 @@ use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{NoQueryParams, UnreadBody};
-use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::projects::Projects;
 use crate::projects::scope::AuthorizedProject;
@@ -121,7 +120,7 @@ pub async fn home(
     State(frontends): State<Arc<Frontends>>,
     context: HttpRequestContext,
 ) -> Result<Response, Problem> {
-    let HostKind::Project(label) = &context.host else {
+    let Some(label) = context.host.project_label() else {
         return Err(Problem::not_found());
     };
     let project = projects

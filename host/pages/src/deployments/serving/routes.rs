@@ -77,7 +77,7 @@ pub async fn show(
         check_navigation(headers)?;
     }
     let origin = match host {
-        HostKind::Project(_) => RequestOrigin::Project,
+        HostKind::Project(_) | HostKind::Domain(_) => RequestOrigin::Project,
         HostKind::Sites => RequestOrigin::Sites,
         HostKind::Api | HostKind::Landing => RequestOrigin::Unpurged,
     };
