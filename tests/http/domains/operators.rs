@@ -55,7 +55,7 @@ async fn a_restored_domain_is_checked_before_it_is_served() {
     let DomainFixture { dns, server, owner, project } = fixture;
     let server = server
         .restart_after_change(async |data| {
-            let restored = svc().run(data, &["restore", backup, "--replace"]).await;
+            let restored = svc().run(data, &["restore", backup]).await;
             assert!(restored.success, "{restored:?}");
         })
         .await;

@@ -12,7 +12,11 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const UNTESTED_COMMANDS: [(&str, &str); 22] = [
+const UNTESTED_COMMANDS: [(&str, &str); 23] = [
+    (
+        "svc domain verify www.example.com\n",
+        "needs a record in public DNS; `tests/http/domains` has a server of its own",
+    ),
     (
         "sudo apt install postgresql caddy curl\ncargo build --profile dist\nPATH=$PWD/target/dist:$PATH\n",
         "changes the machine, and builds for minutes; a debug build is what is tested",
