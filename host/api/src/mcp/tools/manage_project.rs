@@ -106,19 +106,10 @@ pub(super) async fn call(
             let visitors = session.services.visitors.clone();
             to_json(visitors::operations::list(visitors, at, arguments.parse_rest()?).await?)
         }
-        Action::Domains => {
-            let at = session.project(&mut arguments).await?;
-            arguments.expect_none_left()?;
-            to_json(domains::operations::list(session.services.domains.clone(), at).await?)
-        }
-        Action::AddDomain => {
-            let at = session.project(&mut arguments).await?;
-            let (domains, input) = (session.services.domains.clone(), arguments.parse_rest()?);
-            to_json(domains::operations::create(domains, at, input).await?)
-        }
-        Action::VerifyDomain | Action::RemoveDomain => {
-            end_or_verify_domain(&session, wanted, arguments).await
-        }
+        Action::Domains
+        | Action::AddDomain
+        | Action::VerifyDomain
+        | Action::RemoveDomain => call_on_domains(session, wanted, arguments).await,
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
             let (visitors, user_id) = (
@@ -131,19 +122,34 @@ pub(super) async fn call(
     }
 }
 
-async fn end_or_verify_domain(
-    session: &ToolSession,
+async fn call_on_domains(
+    session: ToolSession,
     wanted: Action,
     mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
-    let at = session.project(&mut arguments).await?;
-    let (domains, name) = (
-        session.services.domains.clone(),
-        arguments.required_text("name")?,
-    );
-    arguments.expect_none_left()?;
+    use domains::operations;
+    let domains = session.services.domains.clone();
     match wanted {
-        Action::VerifyDomain => to_json(domains::operations::verify(domains, at, name).await?),
-        _ => deletion_result(domains::operations::delete(domains, at, name).await),
+        Action::AddDomain => {
+            let at = session.project(&mut arguments).await?;
+            to_json(operations::create(domains, at, arguments.parse_rest()?).await?)
+        }
+        Action::VerifyDomain => {
+            let at = session.project(&mut arguments).await?;
+            let name = arguments.required_text("name")?;
+            arguments.expect_none_left()?;
+            to_json(operations::verify(domains, at, name).await?)
+        }
+        Action::RemoveDomain => {
+            let at = session.project(&mut arguments).await?;
+            let name = arguments.required_text("name")?;
+            arguments.expect_none_left()?;
+            deletion_result(operations::delete(domains, at, name).await)
+        }
+        _ => {
+            let at = session.project(&mut arguments).await?;
+            arguments.expect_none_left()?;
+            to_json(operations::list(domains, at).await?)
+        }
     }
 }

@@ -84,7 +84,7 @@ impl Domains {
 
     async fn check_by_itself(&self, project: ProjectId, name: String) -> Result<(), DomainError> {
         match self.check(project, name.clone(), Turn::AtOnce).await {
-            Ok(_) | Err(DomainError::NotFound(_) | DomainError::Disabled) => Ok(()),
+            Ok(_) | Err(DomainError::NotFound(_)) => Ok(()),
             Err(error) => {
                 self.postpone(project, name).await?;
                 match error {
@@ -157,7 +157,7 @@ struct Check<'a, 'tx> {
 }
 
 impl Check<'_, '_> {
-    /// Stores what follows from an observation; `None` if a newer one was stored meanwhile.
+    /// Stores what follows from an observation; `None` if the project that serves the name has a newer one.
     fn settle(
         &self,
         project: &ProjectId,
@@ -171,8 +171,8 @@ impl Check<'_, '_> {
         }
         let holder = store::find_served(self.tx, name).map_err(Error::from)?;
         let holder = holder.filter(|holder| holder.project != *project);
-        let is_newer = |other: &Domain| other.checked_at.is_some_and(|checked| checked > found.at);
-        if is_newer(&domain) || holder.as_ref().is_some_and(is_newer) {
+        let is_newer = |holder: &Domain| holder.checked_at > Some(found.at);
+        if holder.as_ref().is_some_and(is_newer) {
             return Ok(None);
         }
         domain.checked_at = Some(self.now);

@@ -22,25 +22,15 @@ use svc_base::clock::Timestamp;
 
 /// Domains of all projects.
 #[derive(Clone, Debug)]
-pub struct Domains(Arc<DomainsState>);
-
-#[derive(Debug)]
-pub(super) struct DomainsState {
+pub struct Domains {
     pub(super) infra: Infra,
-    pub(super) workspaces: Workspaces,
-    pub(super) served: Arc<ServedDomains>,
-    pub(super) own_hosts: OwnHosts,
+    workspaces: Workspaces,
+    served: Arc<ServedDomains>,
+    own_hosts: Arc<OwnHosts>,
     /// `None` where projects have no origins.
     pub(super) proofs: Option<ProofMaker>,
-    pub(super) dns: DnsClient,
-    pub(super) limit: CheckLimit,
-}
-
-impl std::ops::Deref for Domains {
-    type Target = DomainsState;
-    fn deref(&self) -> &DomainsState {
-        &self.0
-    }
+    pub(super) dns: Arc<DnsClient>,
+    pub(super) limit: Arc<CheckLimit>,
 }
 
 impl Domains {
@@ -81,15 +71,15 @@ impl Domains {
             served.replace(|| infra.control.read_blocking(store::list_served))?;
         }
         let sites = config.sites_domain.as_deref().map(without_port);
-        Ok(Self(Arc::new(DomainsState {
-            own_hosts: OwnHosts::new(config),
+        Ok(Self {
+            own_hosts: Arc::new(OwnHosts::new(config)),
             proofs: sites.map(|sites| ProofMaker::new(secret, sites.to_owned())),
-            dns: DnsClient::new(config.domains.as_ref()),
-            limit: CheckLimit::default(),
+            dns: Arc::new(DnsClient::new(config.domains.as_ref())),
+            limit: Arc::default(),
             served,
             workspaces,
             infra,
-        })))
+        })
     }
 
     /// Returns the domains that are served.
@@ -143,41 +133,7 @@ impl Domains {
                 return Err(DomainError::Disabled);
             }
             let redirect_to = check_redirect(tx, &config, &project, &name, redirect_to)?;
-            let pending = Domain {
-                project: project.id,
-                name: name.clone(),
-                state: DomainState::Pending,
-                redirect_to: redirect_to.clone(),
-                created_at: now,
-                verified_at: None,
-                checked_at: None,
-                pending_since: Some(now),
-                failing_since: None,
-                check_at: schedule::next_of_pending(now, now),
-            };
-            let known = store::find(tx, &project.id, &name).map_err(Error::from)?;
-            let added = match known {
-                Some(known) if redirect_to.is_some() && known.redirect_to != redirect_to => {
-                    return Err(DomainError::Exists(name));
-                }
-                Some(known) if known.state != DomainState::Lost => return Ok(known),
-                Some(lost) => Domain {
-                    created_at: lost.created_at,
-                    verified_at: lost.verified_at,
-                    checked_at: lost.checked_at,
-                    redirect_to: lost.redirect_to,
-                    ..pending
-                },
-                None => {
-                    if store::count(tx, &project.id).map_err(Error::from)? >= most {
-                        return Err(DomainError::PlanLimit(most));
-                    }
-                    record_audit(tx, &project.id, AuditAction::DomainCreate, &name, now)?;
-                    pending
-                }
-            };
-            store::put(tx, &added)?;
-            Ok(added)
+            add(tx, (&project, name), redirect_to, (most, now))
         });
         added.await
     }
@@ -250,6 +206,46 @@ impl Domains {
         });
         Ok(removed.await?)
     }
+}
+
+/// Adds a domain in a transaction, or finds it.
+fn add(
+    tx: &Tx<'_>,
+    (project, name): (&Project, String),
+    redirect_to: Option<String>,
+    (most, now): (u64, Timestamp),
+) -> Result<Domain, DomainError> {
+    let known = store::find(tx, &project.id, &name).map_err(Error::from)?;
+    let added = match known {
+        Some(known) if redirect_to.is_some() && known.redirect_to != redirect_to => {
+            return Err(DomainError::Exists(name));
+        }
+        Some(known) if known.state != DomainState::Lost => return Ok(known),
+        Some(lost) => Domain {
+            check_at: schedule::next_of_pending(now, now),
+            ..pending_again(&lost, now)
+        },
+        None => {
+            if store::count(tx, &project.id).map_err(Error::from)? >= most {
+                return Err(DomainError::PlanLimit(most));
+            }
+            record_audit(tx, &project.id, AuditAction::DomainCreate, &name, now)?;
+            Domain {
+                project: project.id,
+                name,
+                state: DomainState::Pending,
+                redirect_to,
+                created_at: now,
+                verified_at: None,
+                checked_at: None,
+                pending_since: Some(now),
+                failing_since: None,
+                check_at: schedule::next_of_pending(now, now),
+            }
+        }
+    };
+    store::put(tx, &added)?;
+    Ok(added)
 }
 
 /// Checks a redirect in the transaction that stores it; returns the host without a port. The target may not redirect itself when it is
