@@ -19,7 +19,7 @@ use crate::owner::{Owner, text};
 const NAME: &str = "www.shop.com";
 
 /// Has a server look proofs up at a DNS server of the test.
-fn use_dns(settings: &mut Settings, dns: &DnsServer) {
+pub(crate) fn use_dns(settings: &mut Settings, dns: &DnsServer) {
     settings.domains = Some(DomainSettings {
         resolver: Some(dns.address().to_string()),
     });

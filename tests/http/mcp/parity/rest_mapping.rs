@@ -43,9 +43,10 @@ enum AnswerDifference {
 }
 
 /// All differences of answers that are not errors.
-const DIFFERENCES: [(&str, AnswerDifference); 9] = [
+const DIFFERENCES: [(&str, AnswerDifference); 10] = [
     ("delete_project", AnswerDifference::Deleted),
     ("forget_visitor", AnswerDifference::Deleted),
+    ("remove_domain", AnswerDifference::Deleted),
     ("delete_frontend", AnswerDifference::Deleted),
     ("delete_backend", AnswerDifference::Deleted),
     ("delete_workspace", AnswerDifference::Deleted),

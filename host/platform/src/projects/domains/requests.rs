@@ -27,6 +27,11 @@ pub struct UpdateDomain {
     pub redirect_to: Option<Option<String>>,
 }
 
+/// A check of a domain, which says nothing more.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyDomain {}
+
 /// Tells a null from a field that is absent.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
     Option::<String>::deserialize(from).map(Some)

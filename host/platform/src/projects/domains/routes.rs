@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::requests::{CreateDomain, UpdateDomain};
+use super::requests::{CreateDomain, UpdateDomain, VerifyDomain};
 use super::views::{DomainList, DomainView};
 use super::{Domains, operations};
 use crate::access::{Editor, Viewer};
@@ -138,15 +138,17 @@ pub async fn delete(
         ("id" = String, Path, description = "The project."),
         ("name" = String, Path, description = "The domain.")
     ),
+    request_body(content = VerifyDomain, description = "Nothing, or an empty object."),
     responses((status = 200, description = "Proven, and served.", body = DomainView)),
-    extensions(("x-problems" = json!("owner disabled forbidden not_found domain_taken domain_unproven dns_unavailable domains_unconfigured capacity_reached"))),
+    extensions(("x-problems" = json!("owner body disabled forbidden not_found domain_taken domain_unproven dns_unavailable domains_unconfigured capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn verify(
     State(domains): State<Domains>,
     at: AuthorizedProject<Editor>,
     Path(path): Path<DomainPath>,
-    _: NoQueryParams,
+    body: UnreadBody,
 ) -> Result<Json<DomainView>, Problem> {
+    body.json_or_nothing::<VerifyDomain>().await?;
     operations::verify(domains, at, path.name).await.map(Json)
 }
