@@ -1,33 +1,25 @@
 //! `GET /tls/ask?domain=` on the operators' listener: whether a proxy in front may ask for the certificate of a name.
 
-use axum::extract::Query;
-use axum::extract::rejection::QueryRejection;
-use http::StatusCode;
-use serde::Deserialize;
+use http::{StatusCode, Uri};
 
-use crate::app::SharedApp;
+use crate::app::App;
 use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use crate::tls::{NameKind, Names};
-
-/// Name that a proxy asks for.
-#[derive(Debug, Deserialize)]
-pub(super) struct AskedName {
-    domain: String,
-}
 
 /// Answers 200 for a host of the installation, the origin of a project that is there, and a domain that is served.
 ///
 /// # Errors
 /// `not_found` for any other name.
-pub(super) async fn answer(
-    app: SharedApp,
-    asked: Result<Query<AskedName>, QueryRejection>,
-) -> Result<StatusCode, Problem> {
-    let asked = asked.map_err(|_| {
-        invalid_request("Name one domain in the query: `?domain=` and the host name.")
-    })?;
-    let name = asked.domain.to_ascii_lowercase();
+pub(super) async fn answer(app: &App, uri: &Uri) -> Result<StatusCode, Problem> {
+    let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let mut named = pairs.filter(|(parameter, _)| parameter == "domain");
+    let (Some((_, name)), None) = (named.next(), named.next()) else {
+        return Err(invalid_request(
+            "Name one host in the query: `?domain=www.example.com`.",
+        ));
+    };
+    let name = name.to_ascii_lowercase();
     if app.domains.served().contains(&name) {
         return Ok(StatusCode::OK);
     }

@@ -232,7 +232,7 @@ impl Check<'_, '_> {
                 domain.check_at = schedule::next_of_pending(since, now);
                 if domain.check_at.is_none() {
                     let at = (&domain.project, domain.name.as_str());
-                    return store::remove(self.tx, self.config, at, now).map(drop);
+                    return store::remove(self.tx, self.config, at, now).map(|_| ());
                 }
             }
             DomainState::Active => {

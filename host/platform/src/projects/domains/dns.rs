@@ -37,7 +37,7 @@ const TXT_LABEL: &str = "_svc";
 pub struct DnsRecord {
     /// Type of the record.
     #[serde(rename = "type")]
-    #[schema(example = "CNAME")]
+    #[schema(value_type = String, example = "CNAME")]
     pub kind: &'static str,
     /// Name that has the record.
     #[schema(example = "www.example.com")]
@@ -49,7 +49,7 @@ pub struct DnsRecord {
 
 impl DnsRecord {
     /// Makes the CNAME record that leads a name to a target.
-    pub fn cname(name: &str, target: String) -> Self {
+    pub(super) fn cname(name: &str, target: String) -> Self {
         Self {
             kind: "CNAME",
             name: name.to_owned(),
@@ -58,7 +58,7 @@ impl DnsRecord {
     }
 
     /// Makes the TXT record that proves a name.
-    pub fn txt(name: &str, value: String) -> Self {
+    pub(super) fn txt(name: &str, value: String) -> Self {
         Self {
             kind: "TXT",
             name: format!("{TXT_LABEL}.{name}"),
@@ -74,7 +74,7 @@ pub struct DnsUnavailable(String);
 
 /// Whether a look-up waits for its turn.
 #[derive(Clone, Copy, Debug)]
-pub enum Turn {
+pub(super) enum Turn {
     /// A request's, of which there may be any number.
     Waits,
     /// A check's of the background, which bounds them itself: no request keeps it waiting.
@@ -82,7 +82,7 @@ pub enum Turn {
 }
 
 /// Client of a resolver.
-pub struct DnsClient {
+pub(super) struct DnsClient {
     settings: DomainSettings,
     resolver: OnceCell<TokioResolver>,
     turns: Semaphore,
@@ -96,7 +96,7 @@ impl fmt::Debug for DnsClient {
 
 impl DnsClient {
     /// Makes a client of the configured resolver, which is first asked when a domain is.
-    pub fn new(settings: Option<&DomainSettings>) -> Self {
+    pub(super) fn new(settings: Option<&DomainSettings>) -> Self {
         Self {
             settings: settings.cloned().unwrap_or_default(),
             resolver: OnceCell::new(),
@@ -108,7 +108,7 @@ impl DnsClient {
     ///
     /// # Errors
     /// [`DnsUnavailable`] if any part of it has no usable answer.
-    pub async fn look_up(
+    pub(super) async fn look_up(
         &self,
         name: &str,
         turn: Turn,

@@ -70,7 +70,7 @@ pub struct Domain {
 
 /// Outcome of a check whose answer from DNS was usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckOutcome {
+pub(super) enum CheckOutcome {
     /// DNS proves the domain, which is served.
     Proven(Domain),
     /// DNS does not prove it.

@@ -51,7 +51,7 @@ pub enum NameFault {
 ///
 /// # Errors
 /// [`NameFault`].
-pub fn normalize(text: &str) -> Result<String, NameFault> {
+pub(super) fn normalize(text: &str) -> Result<String, NameFault> {
     if text.contains('*') {
         return Err(NameFault::Wildcard);
     }
@@ -87,17 +87,17 @@ pub fn normalize(text: &str) -> Result<String, NameFault> {
 }
 
 /// Whether a name is that of a registered domain itself, where DNS allows no CNAME.
-pub fn is_apex(name: &str) -> bool {
+pub(super) fn is_apex(name: &str) -> bool {
     psl::domain_str(name) == Some(name)
 }
 
 /// The hosts of an installation, without ports.
 #[derive(Clone, Debug)]
-pub struct OwnHosts(Vec<String>);
+pub(super) struct OwnHosts(Vec<String>);
 
 impl OwnHosts {
     /// Reads the hosts of a configuration.
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         let of_url = |url: &str| crate::edge::host_of(url).to_owned();
         let hosts = [of_url(&config.base_url), of_url(&config.sites_url)];
         let others = [&config.sites_domain, &config.landing_host];
@@ -109,7 +109,7 @@ impl OwnHosts {
     ///
     /// # Errors
     /// [`NameFault::Ours`].
-    pub fn check(&self, name: &str) -> Result<(), NameFault> {
+    pub(super) fn check(&self, name: &str) -> Result<(), NameFault> {
         let is_near = |host: &String| is_at_or_below(name, host) || is_at_or_below(host, name);
         match self.0.iter().any(is_near) {
             true => Err(NameFault::Ours),
@@ -119,7 +119,7 @@ impl OwnHosts {
 }
 
 /// Returns a host without its port.
-pub fn without_port(host: &str) -> &str {
+pub(super) fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         // The last colon of an IPv6 address does not begin a port.
         Some((bare, port)) if !port.ends_with(']') => bare,

@@ -58,13 +58,13 @@ impl From<DomainError> for Problem {
                 ProblemCode::CapacityReached,
                 "The server serves as many domains as it may. Try again later, or tell its operator.",
             ),
-            DomainError::Dns(why) => Self {
-                cause: None,
-                ..Self::new(
+            DomainError::Dns(why) => {
+                tracing::debug!(%why, "DNS has no usable answer");
+                Self::new(
                     ProblemCode::DnsUnavailable,
-                    format!("DNS gave no usable answer, and nothing was changed ({why}). Try again later."),
+                    "DNS gave no usable answer in time, and nothing was changed. Try again in a minute; if it stays so, see whether the name servers of the domain answer.",
                 )
-            },
+            }
             DomainError::Store(error) => error.into(),
         }
     }

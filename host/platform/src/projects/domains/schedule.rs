@@ -17,7 +17,7 @@ const FAILING_INTERVAL: i64 = HOUR;
 const ACTIVE_INTERVAL: i64 = DAY;
 
 /// Returns the next check of a domain that is pending since a time; `None` once it ends.
-pub fn next_of_pending(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn next_of_pending(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let passed = now.0.saturating_sub(since.0).max(0);
     if passed >= PENDING_LIFETIME {
         return None;
@@ -28,19 +28,19 @@ pub fn next_of_pending(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Returns the next check of an active domain.
-pub fn next_of_active(now: Timestamp) -> Timestamp {
+pub(super) fn next_of_active(now: Timestamp) -> Timestamp {
     Timestamp(now.0.saturating_add(ACTIVE_INTERVAL))
 }
 
 /// Returns the next check of a domain whose proof is gone since a time.
-pub fn next_of_failing(since: Timestamp, now: Timestamp) -> Timestamp {
+pub(super) fn next_of_failing(since: Timestamp, now: Timestamp) -> Timestamp {
     let next = now.0.saturating_add(FAILING_INTERVAL);
     let end = since.0.saturating_add(GRACE);
     Timestamp(if now.0 < end { next.min(end) } else { next })
 }
 
 /// Whether a domain whose proof is gone since a time is lost.
-pub fn is_lost(since: Timestamp, now: Timestamp) -> bool {
+pub(super) fn is_lost(since: Timestamp, now: Timestamp) -> bool {
     now.0.saturating_sub(since.0) >= GRACE
 }
 
