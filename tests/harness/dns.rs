@@ -96,7 +96,10 @@ impl DnsServer {
     /// # Panics
     /// For a record of another type.
     pub fn set_record(&self, record: &serde_json::Value) {
-        let (name, value) = (record["name"].as_str().unwrap(), record["value"].as_str().unwrap());
+        let (name, value) = (
+            record["name"].as_str().unwrap(),
+            record["value"].as_str().unwrap(),
+        );
         match record["type"].as_str().unwrap() {
             "CNAME" => self.set_cname(name, value),
             "TXT" => self.set_txt(name, &[value]),
@@ -108,7 +111,8 @@ impl DnsServer {
     pub fn clear(&self, name: &str) {
         let proof = format!("_svc.{name}");
         let mut zone = self.zone.lock().unwrap();
-        zone.records.retain(|(known, _), _| *known != name && *known != proof);
+        zone.records
+            .retain(|(known, _), _| *known != name && *known != proof);
     }
 
     /// Has the server answer in another manner from now on.

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::api::ApiClient;
 use super::backends::BackendTargetArgs;
+use super::endpoints;
 use super::error::Result;
 use super::output::{OutputFormat, member_text, table_of};
 use super::profile::ServerSelectionArgs;
 use super::projects::{self, ProjectSelectionArgs};
-use super::endpoints;
 
 /// Columns of the table of domains.
 const COLUMNS: [&str; 5] = ["name", "state", "redirect_to", "verified_at", "created_at"];
@@ -68,7 +68,10 @@ impl DomainChangeCommand {
             Self::Remove { name, args } => {
                 let at = args.find().await?;
                 let parts = [at.project.id.as_str(), &name];
-                at.api.call(&endpoints::REMOVE_DOMAIN, &parts).send().await?;
+                at.api
+                    .call(&endpoints::REMOVE_DOMAIN, &parts)
+                    .send()
+                    .await?;
                 let document = json!({ "name": name, "deleted": true });
                 args.output()
                     .print_answer(&document, &format!("removed {name}"))
@@ -92,10 +95,16 @@ pub(super) async fn list(
 
 /// Describes a domain, with the records that prove it while it is not served.
 fn domain_text(domain: &Value) -> String {
-    let state = format!("{} is {}", member_text(domain, "name"), member_text(domain, "state"));
+    let state = format!(
+        "{} is {}",
+        member_text(domain, "name"),
+        member_text(domain, "state")
+    );
     if domain["state"] == "active" {
         return state;
     }
     let records = table_of(&domain["records"], &["type", "name", "value"]);
-    format!("{state}. Set one of these records at the provider of your DNS, then run `svc domain verify`:\n\n{records}")
+    format!(
+        "{state}. Set one of these records at the provider of your DNS, then run `svc domain verify`:\n\n{records}"
+    )
 }

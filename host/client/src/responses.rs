@@ -162,15 +162,12 @@ const DOMAIN_MEMBERS: &[MemberConstraint] = &[
     ),
     ("records", MemberRule::List(RECORD_MEMBERS)),
 ];
-const RECORD_MEMBERS: &[MemberConstraint] =
-    &[("type", MemberRule::Id), ("name", MemberRule::Host)];
+const RECORD_MEMBERS: &[MemberConstraint] = &[("type", MemberRule::Id), ("name", MemberRule::Host)];
 
 pub(super) const DOMAIN: ResponseConstraints =
     ResponseConstraints::new(SMALL_BYTES, DOMAIN_MEMBERS);
-pub(super) const DOMAINS: ResponseConstraints = ResponseConstraints::new(
-    LIST_BYTES,
-    &[("domains", MemberRule::List(DOMAIN_MEMBERS))],
-);
+pub(super) const DOMAINS: ResponseConstraints =
+    ResponseConstraints::new(LIST_BYTES, &[("domains", MemberRule::List(DOMAIN_MEMBERS))]);
 pub(super) const NOTHING: ResponseConstraints = ResponseConstraints::new(SMALL_BYTES, &[]);
 pub(super) const SHARE: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,

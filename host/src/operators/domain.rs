@@ -69,7 +69,14 @@ async fn list(at: &Installation) -> anyhow::Result<OperationAnswer> {
             one.created_at.to_string(),
         ]
     });
-    let head = ["domain", "state", "project", "redirects to", "verified", "created"];
+    let head = [
+        "domain",
+        "state",
+        "project",
+        "redirects to",
+        "verified",
+        "created",
+    ];
     let text = table(head, rows);
     OperationAnswer::new(&serde_json::json!({ "domains": listed }), text)
 }

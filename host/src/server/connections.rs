@@ -313,7 +313,8 @@ pub(super) async fn serve_operators(
     };
     let named = axum::middleware::from_fn_with_state(address, front::check_listener);
     let asked = app.clone();
-    let ask = axum::routing::get(move |uri: Uri| async move { tls_ask::answer(&asked, &uri).await });
+    let ask =
+        axum::routing::get(move |uri: Uri| async move { tls_ask::answer(&asked, &uri).await });
     let metrics = axum::routing::get(move || {
         let app = app.clone();
         async move {

@@ -318,9 +318,11 @@ fn redirect_to(origin: &str, uri: &Uri) -> Response {
     // A request for the server as a whole has no path.
     let path = if path.starts_with('/') { path } else { "/" };
     match HeaderValue::try_from(format!("{origin}{path}")) {
-        Ok(location) => {
-            (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response()
-        }
+        Ok(location) => (
+            StatusCode::PERMANENT_REDIRECT,
+            [(header::LOCATION, location)],
+        )
+            .into_response(),
         Err(error) => Problem::internal(&error).into_response(),
     }
 }

@@ -399,8 +399,18 @@ impl OperationsWalk {
         let read = self.call_and_check_entry("get_domain", rest, Value::Null);
         read.await;
         for (id, method, path, body) in [
-            ("verify_domain", Method::POST, format!("{one}/verify"), json!({})),
-            ("update_domain", Method::PATCH, one.clone(), json!({ "redirect_to": "house-acme.localhost" })),
+            (
+                "verify_domain",
+                Method::POST,
+                format!("{one}/verify"),
+                json!({}),
+            ),
+            (
+                "update_domain",
+                Method::PATCH,
+                one.clone(),
+                json!({ "redirect_to": "house-acme.localhost" }),
+            ),
             ("remove_domain", Method::DELETE, one.clone(), Value::Null),
         ] {
             let rest = RestRequest(method, path, body);

@@ -54,7 +54,11 @@ async fn a_proof_that_is_gone_is_waited_for_and_then_missed() {
     fixture.dns.clear(NAME);
     fixture.pass(DAY).await;
     assert_eq!(fixture.state(NAME).await, "failing");
-    assert_eq!(fixture.visit(&host, "/room").await.status, 200, "served still");
+    assert_eq!(
+        fixture.visit(&host, "/room").await.status,
+        200,
+        "served still"
+    );
     // It comes back.
     fixture.dns.set_record(&records[0]);
     fixture.pass(HOUR).await;
@@ -68,7 +72,10 @@ async fn a_proof_that_is_gone_is_waited_for_and_then_missed() {
     assert_eq!(fixture.visit(&host, "/room").await.status, 200);
     fixture.pass(HOUR).await;
     assert_eq!(fixture.state(NAME).await, "lost");
-    fixture.visit(&host, "/room").await.problem(421, "misdirected");
+    fixture
+        .visit(&host, "/room")
+        .await
+        .problem(421, "misdirected");
     // It is back when it is proven again.
     fixture.dns.set_record(&records[0]);
     fixture.verify(NAME).await.expect(200);
@@ -88,7 +95,10 @@ async fn dns_that_fails_loses_no_domain() {
     let looked = async || (fixture.dns.asked() > asked).then_some(());
     wait_until("a check", looked).await;
     assert_eq!(fixture.state(NAME).await, "failing");
-    assert_eq!(fixture.visit(&fixture.host(NAME), "/room").await.status, 200);
+    assert_eq!(
+        fixture.visit(&fixture.host(NAME), "/room").await.status,
+        200
+    );
 }
 
 #[tokio::test]

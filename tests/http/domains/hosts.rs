@@ -12,16 +12,28 @@ async fn an_active_domain_is_the_projects_origin_and_any_other_host_is_none() {
     let fixture = DomainFixture::new().await;
     fixture.publish("room").await;
     let other = fixture.owner.project(&fixture.server, "Other").await;
-    fixture.owner.frontend(&fixture.server, &other, "hall").await;
+    fixture
+        .owner
+        .frontend(&fixture.server, &other, "hall")
+        .await;
     let host = fixture.host(NAME);
-    fixture.visit(&host, "/room").await.problem(421, "misdirected");
+    fixture
+        .visit(&host, "/room")
+        .await
+        .problem(421, "misdirected");
     let added = fixture.add(NAME).await.expect(201).json();
-    fixture.visit(&host, "/room").await.problem(421, "misdirected");
+    fixture
+        .visit(&host, "/room")
+        .await
+        .problem(421, "misdirected");
     fixture.dns.set_record(&added["records"][0]);
     fixture.verify(NAME).await.expect(200);
     for host in [&host, NAME, "WWW.Shop.Com"] {
         let page = fixture.visit(host, "/room").await.expect(200);
-        assert!(page.header("content-security-policy").is_none_or(|policy| !policy.contains("sandbox")));
+        assert!(
+            page.header("content-security-policy")
+                .is_none_or(|policy| !policy.contains("sandbox"))
+        );
         let root = fixture.visit(host, "/").await.expect(302);
         assert_eq!(root.header("location"), Some("/room"));
         let script = page.text().split("<script src=\"").nth(1).unwrap();
@@ -38,17 +50,34 @@ async fn an_active_domain_is_the_projects_origin_and_any_other_host_is_none() {
         format!("{NAME}:1"),
         format!("{NAME}.evil.com"),
     ] {
-        fixture.visit(&host, "/room").await.problem(421, "misdirected");
+        fixture
+            .visit(&host, "/room")
+            .await
+            .problem(421, "misdirected");
     }
     // The project's own origin goes on.
     let path = format!("/{}", fixture.project);
     let project = fixture.owner.get(&fixture.server, &path).await.json();
-    let label = format!("{}.localhost:{}", text(&project["host_label"]), fixture.server.address().port());
+    let label = format!(
+        "{}.localhost:{}",
+        text(&project["host_label"]),
+        fixture.server.address().port()
+    );
     assert_eq!(fixture.visit(&label, "/room").await.status, 200);
     // Memory is read anew by the next start.
-    let DomainFixture { dns, server, owner, project } = fixture;
+    let DomainFixture {
+        dns,
+        server,
+        owner,
+        project,
+    } = fixture;
     let server = server.restart().await;
-    let fixture = DomainFixture { dns, server, owner, project };
+    let fixture = DomainFixture {
+        dns,
+        server,
+        owner,
+        project,
+    };
     assert_eq!(fixture.visit(NAME, "/room").await.status, 200);
 }
 
@@ -59,9 +88,24 @@ async fn a_domain_ends_with_its_project() {
     fixture.prove(NAME).await;
     assert_eq!(fixture.visit(NAME, "/room").await.status, 200);
     let path = format!("/{}", fixture.project);
-    fixture.owner.delete(&fixture.server, &path).await.expect(204);
-    fixture.visit(NAME, "/room").await.problem(421, "misdirected");
-    assert!(!fixture.server.server().app().domains.served().contains(NAME));
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    fixture
+        .visit(NAME, "/room")
+        .await
+        .problem(421, "misdirected");
+    assert!(
+        !fixture
+            .server
+            .server()
+            .app()
+            .domains
+            .served()
+            .contains(NAME)
+    );
 }
 
 #[tokio::test]
@@ -87,37 +131,72 @@ async fn a_domain_sends_its_requests_to_another_host() {
         let refused = fixture.patch(name, &json!({ "redirect_to": to })).await;
         refused.problem(400, "invalid_request");
     }
-    fixture.patch(a, &json!({})).await.problem(400, "nothing_to_update");
-    fixture.patch("x.shop.com", &json!({ "redirect_to": b })).await.problem(404, "not_found");
-    let changed = fixture.patch(a, &json!({ "redirect_to": b })).await.expect(200);
+    fixture
+        .patch(a, &json!({}))
+        .await
+        .problem(400, "nothing_to_update");
+    fixture
+        .patch("x.shop.com", &json!({ "redirect_to": b }))
+        .await
+        .problem(404, "not_found");
+    let changed = fixture
+        .patch(a, &json!({ "redirect_to": b }))
+        .await
+        .expect(200);
     assert_eq!(changed.json()["redirect_to"], b);
     let location = async |host: &str, path: &str| {
         let answer = fixture.visit(host, path).await.expect(308);
         answer.header("location").unwrap().to_owned()
     };
-    assert_eq!(location(a, "/room?x=1&y=%20").await, format!("http://{b}/room?x=1&y=%20"));
+    assert_eq!(
+        location(a, "/room?x=1&y=%20").await,
+        format!("http://{b}/room?x=1&y=%20")
+    );
     let with_port = fixture.host(a);
-    assert_eq!(location(&with_port, "/").await, format!("http://{}/", fixture.host(b)));
-    let posted = format!("POST /room/api/op HTTP/1.1\r\nHost: {a}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_eq!(
+        location(&with_port, "/").await,
+        format!("http://{}/", fixture.host(b))
+    );
+    let posted = format!(
+        "POST /room/api/op HTTP/1.1\r\nHost: {a}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
     fixture.server.raw(posted).await.expect(308);
     assert_eq!(fixture.visit(b, "/room").await.status, 200);
     // Never in a circle.
-    fixture.patch(b, &json!({ "redirect_to": a })).await.problem(400, "invalid_request");
+    fixture
+        .patch(b, &json!({ "redirect_to": a }))
+        .await
+        .problem(400, "invalid_request");
     // A target that is gone redirects nobody.
     fixture.delete(b).await.expect(204);
     assert_eq!(fixture.visit(a, "/room").await.status, 200);
     let port = fixture.server.address().port();
-    let changed = fixture.patch(a, &json!({ "redirect_to": format!("{label}:{port}") })).await;
+    let changed = fixture
+        .patch(a, &json!({ "redirect_to": format!("{label}:{port}") }))
+        .await;
     assert_eq!(changed.expect(200).json()["redirect_to"], label);
-    assert_eq!(location(a, "/room").await, format!("http://{label}:{port}/room"));
-    fixture.patch(a, &json!({ "redirect_to": null })).await.expect(200);
+    assert_eq!(
+        location(a, "/room").await,
+        format!("http://{label}:{port}/room")
+    );
+    fixture
+        .patch(a, &json!({ "redirect_to": null }))
+        .await
+        .expect(200);
     assert_eq!(fixture.visit(a, "/room").await.status, 200);
     // At once with the domain, too.
     let body = json!({ "name": "d.shop.com", "redirect_to": a });
-    let added = fixture.add_to(&fixture.project, &body).await.expect(201).json();
+    let added = fixture
+        .add_to(&fixture.project, &body)
+        .await
+        .expect(201)
+        .json();
     assert_eq!(added["redirect_to"], a);
     let body = json!({ "name": "d.shop.com", "redirect_to": label });
-    fixture.add_to(&fixture.project, &body).await.problem(400, "invalid_request");
+    fixture
+        .add_to(&fixture.project, &body)
+        .await
+        .problem(400, "invalid_request");
 }
 
 #[tokio::test]
@@ -169,7 +248,10 @@ async fn an_edge_forgets_pages_on_domains_too() {
     fixture.prove(NAME).await;
     let body = json!({ "content": "# Two" });
     let path = format!("/{}/frontends/room", fixture.project);
-    let published = fixture.owner.send(&fixture.server, Method::PUT, &path, &body).await;
+    let published = fixture
+        .owner
+        .send(&fixture.server, Method::PUT, &path, &body)
+        .await;
     published.expect(200);
     let control = &fixture.server.server().app().control;
     let queued = async || {

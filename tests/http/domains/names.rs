@@ -63,18 +63,51 @@ async fn names_that_can_be_no_domain_are_refused() {
     let fixture = fixture.await;
     let long = format!("{}.com", "a.".repeat(150));
     for name in [
-        "", "shop", "com", "co.uk", "github.io", "127.0.0.1", "[::1]", "::1", "127.1", "0x7f.1",
-        "*.shop.com", "a b.com", "a_b.shop.com", "https://shop.com", "shop.com/", "shop.com:80",
-        "shop..com", "-a.shop.com", "localhost", "shop.localhost", "shop.test", "shop.invalid",
-        "shop.example", "shop.local", "shop.onion", "1.0.0.127.in-addr.arpa", &long,
-        "api.svc-host.com", "svc-host.com", "x.sites.svc-host.com", "pages.svc-host.net",
-        "a.pages.svc-host.net", "svc-host.net", "svc-landing.com", "www.svc-landing.com",
+        "",
+        "shop",
+        "com",
+        "co.uk",
+        "github.io",
+        "127.0.0.1",
+        "[::1]",
+        "::1",
+        "127.1",
+        "0x7f.1",
+        "*.shop.com",
+        "a b.com",
+        "a_b.shop.com",
+        "https://shop.com",
+        "shop.com/",
+        "shop.com:80",
+        "shop..com",
+        "-a.shop.com",
+        "localhost",
+        "shop.localhost",
+        "shop.test",
+        "shop.invalid",
+        "shop.example",
+        "shop.local",
+        "shop.onion",
+        "1.0.0.127.in-addr.arpa",
+        &long,
+        "api.svc-host.com",
+        "svc-host.com",
+        "x.sites.svc-host.com",
+        "pages.svc-host.net",
+        "a.pages.svc-host.net",
+        "svc-host.net",
+        "svc-landing.com",
+        "www.svc-landing.com",
     ] {
         let problem = fixture.add(name).await.problem(400, "invalid_request");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("`name`"), "{name}: {detail}");
     }
-    for body in [json!({}), json!({ "name": 1 }), json!({ "name": NAME, "more": 1 })] {
+    for body in [
+        json!({}),
+        json!({ "name": 1 }),
+        json!({ "name": NAME, "more": 1 }),
+    ] {
         let refused = fixture.add_to(&fixture.project, &body).await;
         refused.problem(400, "invalid_request");
     }
@@ -98,12 +131,17 @@ async fn a_plan_allows_so_many_domains() {
     let problem = add("b.shop.com").await.problem(403, "plan_limit");
     assert!(problem["detail"].as_str().unwrap().contains("1 domain"));
     add("a.shop.com").await.expect(201);
-    free.delete(server, &format!("{path}/a.shop.com")).await.expect(204);
+    free.delete(server, &format!("{path}/a.shop.com"))
+        .await
+        .expect(204);
     add("b.shop.com").await.expect(201);
     for number in 0..10 {
         fixture.add(&format!("{number}.shop.com")).await.expect(201);
     }
-    fixture.add("more.shop.com").await.problem(403, "plan_limit");
+    fixture
+        .add("more.shop.com")
+        .await
+        .problem(403, "plan_limit");
 }
 
 #[tokio::test]

@@ -22,7 +22,10 @@ async fn an_operator_takes_a_domain_down_everywhere() {
     assert_eq!(listed["domains"][0]["disabled"], false);
     let done = run(&["domain", "disable", "WWW.shop.com"]).await;
     assert_eq!(done, json!({ "name": NAME, "disabled": true }));
-    fixture.visit(NAME, "/room").await.problem(421, "misdirected");
+    fixture
+        .visit(NAME, "/room")
+        .await
+        .problem(421, "misdirected");
     assert_eq!(fixture.state(NAME).await, "lost");
     fixture.verify(NAME).await.problem(403, "disabled");
     let other = fixture.owner.project(&fixture.server, "Other").await;
@@ -35,7 +38,10 @@ async fn an_operator_takes_a_domain_down_everywhere() {
     let served = async || (fixture.state(NAME).await == "active").then_some(());
     wait_until("the domain to be proven again", served).await;
     assert_eq!(fixture.visit(NAME, "/room").await.status, 200);
-    let refused = fixture.server.command(&svc(), &["domain", "disable", "co.uk"]).await;
+    let refused = fixture
+        .server
+        .command(&svc(), &["domain", "disable", "co.uk"])
+        .await;
     assert!(!refused.success);
 }
 
@@ -52,15 +58,28 @@ async fn a_restored_domain_is_checked_before_it_is_served() {
     // Meanwhile DNS says something else.
     fixture.dns.clear(NAME);
     let asked = fixture.dns.asked();
-    let DomainFixture { dns, server, owner, project } = fixture;
+    let DomainFixture {
+        dns,
+        server,
+        owner,
+        project,
+    } = fixture;
     let server = server
         .restart_after_change(async |data| {
             let restored = svc().run(data, &["restore", backup]).await;
             assert!(restored.success, "{restored:?}");
         })
         .await;
-    let fixture = DomainFixture { dns, server, owner, project };
-    fixture.visit(NAME, "/room").await.problem(421, "misdirected");
+    let fixture = DomainFixture {
+        dns,
+        server,
+        owner,
+        project,
+    };
+    fixture
+        .visit(NAME, "/room")
+        .await
+        .problem(421, "misdirected");
     let looked = async || (fixture.dns.asked() > asked).then_some(());
     wait_until("a check", looked).await;
     assert_eq!(fixture.state(NAME).await, "pending");

@@ -18,7 +18,10 @@ async fn either_record_proves_a_domain_at_any_hop() {
         assert_eq!(proven["state"], "active", "{name}");
         assert_ne!(proven["verified_at"], json!(null));
         assert_ne!(proven["checked_at"], json!(null));
-        assert_eq!(fixture.visit(&fixture.host(name), "/room").await.status, 200);
+        assert_eq!(
+            fixture.visit(&fixture.host(name), "/room").await.status,
+            200
+        );
     }
     // Over hops of others, as with a provider in between, and in another case.
     let added = fixture.add(NAME).await.expect(201).json();
@@ -77,7 +80,9 @@ async fn nothing_else_proves_a_domain() {
     fixture.dns.set_txt(&name, &[&proof]);
     refused("records that nobody asked for").await;
     fixture.dns.set_manner(DnsManner::Honest);
-    fixture.dns.set_txt(&name, &["v=spf1 -all", &format!(" \"{proof}\" ")]);
+    fixture
+        .dns
+        .set_txt(&name, &["v=spf1 -all", &format!(" \"{proof}\" ")]);
     fixture.verify(NAME).await.expect(200);
 }
 
@@ -97,7 +102,10 @@ async fn a_resolver_without_a_usable_answer_changes_nothing() {
         assert!(problem.header("retry-after").is_some(), "{manner:?}");
         problem.problem(503, "dns_unavailable");
         assert_eq!(fixture.get(NAME).await.json(), pending, "{manner:?}");
-        fixture.verify("a.shop.com").await.problem(503, "dns_unavailable");
+        fixture
+            .verify("a.shop.com")
+            .await
+            .problem(503, "dns_unavailable");
         assert_eq!(fixture.get("a.shop.com").await.json(), active, "{manner:?}");
     }
 }
@@ -108,13 +116,22 @@ async fn a_name_moves_when_dns_proves_another_project_and_no_longer_this_one() {
     fixture.publish("room").await;
     fixture.prove(NAME).await;
     let other = fixture.owner.project(&fixture.server, "Other").await;
-    fixture.owner.frontend(&fixture.server, &other, "hall").await;
+    fixture
+        .owner
+        .frontend(&fixture.server, &other, "hall")
+        .await;
     let added = fixture.add_to(&other, &json!({ "name": NAME })).await;
     let records = added.expect(201).json()["records"].take();
-    fixture.verify_of(&other, NAME).await.problem(409, "domain_unproven");
+    fixture
+        .verify_of(&other, NAME)
+        .await
+        .problem(409, "domain_unproven");
     // Both are proven: the first keeps it.
     fixture.dns.set_record(&records[1]);
-    fixture.verify_of(&other, NAME).await.problem(409, "domain_taken");
+    fixture
+        .verify_of(&other, NAME)
+        .await
+        .problem(409, "domain_taken");
     let host = fixture.host(NAME);
     assert_eq!(fixture.visit(&host, "/room").await.status, 200);
     assert_eq!(fixture.visit(&host, "/hall").await.status, 404);
@@ -138,11 +155,23 @@ async fn a_record_that_was_left_behind_serves_nobody_else() {
     fixture.prove(NAME).await;
     fixture.delete(NAME).await.expect(204);
     let host = fixture.host(NAME);
-    fixture.visit(&host, "/room").await.problem(421, "misdirected");
+    fixture
+        .visit(&host, "/room")
+        .await
+        .problem(421, "misdirected");
     let other = fixture.owner.project(&fixture.server, "Other").await;
-    fixture.add_to(&other, &json!({ "name": NAME })).await.expect(201);
-    fixture.verify_of(&other, NAME).await.problem(409, "domain_unproven");
-    fixture.visit(&host, "/room").await.problem(421, "misdirected");
+    fixture
+        .add_to(&other, &json!({ "name": NAME }))
+        .await
+        .expect(201);
+    fixture
+        .verify_of(&other, NAME)
+        .await
+        .problem(409, "domain_unproven");
+    fixture
+        .visit(&host, "/room")
+        .await
+        .problem(421, "misdirected");
     // For its own project it still counts.
     fixture.add(NAME).await.expect(201);
     fixture.verify(NAME).await.expect(200);
@@ -154,7 +183,9 @@ async fn of_projects_that_verify_at_once_one_has_the_name() {
     let other = fixture.owner.project(&fixture.server, "Other").await;
     for (project, record) in [(&fixture.project, 0), (&other, 1)] {
         let added = fixture.add_to(project, &json!({ "name": NAME })).await;
-        fixture.dns.set_record(&added.expect(201).json()["records"][record]);
+        fixture
+            .dns
+            .set_record(&added.expect(201).json()["records"][record]);
     }
     let verified = tokio::join!(fixture.verify(NAME), fixture.verify_of(&other, NAME));
     let mut statuses = [verified.0.status, verified.1.status];
@@ -175,7 +206,10 @@ async fn a_domain_is_checked_ten_times_an_hour() {
     assert!(refused.header("retry-after").is_some());
     refused.problem(429, "rate_limited");
     assert_eq!(fixture.dns.asked(), asked);
-    fixture.verify("shop.com").await.problem(409, "domain_unproven");
+    fixture
+        .verify("shop.com")
+        .await
+        .problem(409, "domain_unproven");
     fixture.server.advance(3_601);
     fixture.verify(NAME).await.problem(409, "domain_unproven");
 }

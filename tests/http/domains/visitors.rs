@@ -28,10 +28,16 @@ impl DomainGuestBook {
         let book = book.await;
         let at = &book.fixture;
         let path = format!("/{}/domains", at.project);
-        let added = at.owner.post(&at.server, &path, &json!({ "name": NAME })).await;
+        let added = at
+            .owner
+            .post(&at.server, &path, &json!({ "name": NAME }))
+            .await;
         dns.set_record(&added.expect(201).json()["records"][0]);
         let path = format!("{path}/{NAME}/verify");
-        at.owner.post(&at.server, &path, &json!({})).await.expect(200);
+        at.owner
+            .post(&at.server, &path, &json!({}))
+            .await
+            .expect(200);
         let origin = format!("http://{NAME}:{}", at.server.address().port());
         Self {
             book,
@@ -45,7 +51,9 @@ impl DomainGuestBook {
     }
 
     async fn sign_in(&self, browser: &mut Browser) -> String {
-        let (at, page) = browser.open(&self.url("/auth/login?return_to=/room?a=b")).await;
+        let (at, page) = browser
+            .open(&self.url("/auth/login?return_to=/room?a=b"))
+            .await;
         assert!(page.expect(200).text().contains("no real sign-in"));
         let form = "sub=ada&email=ada@example.com&name=Ada";
         let sent = browser.submit(&at, form).await.expect(303);
@@ -77,14 +85,25 @@ async fn visitors_sign_in_on_the_domain_that_they_are_on() {
     assert_eq!(at.user(&mut browser, &at.book.origin).await, json!(null));
     // Only pages of the domain act for who is signed in there.
     assert_eq!(at.sign(&mut browser, &at.origin).await, 200);
-    for origin in [at.book.origin.as_str(), "http://evil.com", &at.book.sites, "null"] {
+    for origin in [
+        at.book.origin.as_str(),
+        "http://evil.com",
+        &at.book.sites,
+        "null",
+    ] {
         assert_eq!(at.sign(&mut browser, origin).await, 401, "{origin}");
     }
-    let headers = [(HeaderName::from_static("origin"), at.book.origin.parse().unwrap())];
+    let headers = [(
+        HeaderName::from_static("origin"),
+        at.book.origin.parse().unwrap(),
+    )];
     let url = at.url("/auth/logout");
     let out = browser.send_request(Method::POST, &url, HeaderMap::from_iter(headers), None);
     out.await.problem(403, "origin_refused");
-    let headers = [(HeaderName::from_static("origin"), at.origin.parse().unwrap())];
+    let headers = [(
+        HeaderName::from_static("origin"),
+        at.origin.parse().unwrap(),
+    )];
     let out = browser.send_request(Method::POST, &url, HeaderMap::from_iter(headers), None);
     out.await.expect(204);
     assert_eq!(at.user(&mut browser, &at.origin).await, json!(null));
@@ -95,11 +114,16 @@ async fn a_ticket_counts_on_the_host_where_its_sign_in_began() {
     let at = DomainGuestBook::new().await;
     let mut browser = at.book.browser();
     let (page, _) = browser.open(&at.url("/auth/login")).await;
-    let sent = browser.submit(&page, "sub=ada&email=ada@example.com&name=Ada").await;
+    let sent = browser
+        .submit(&page, "sub=ada&email=ada@example.com&name=Ada")
+        .await;
     let callback = location(&page, &sent.expect(303));
     let answer = browser.get(&callback).await.expect(302);
     let complete = location(&callback, &answer);
-    assert!(complete.starts_with(&at.url("/auth/complete?ticket=")), "{complete}");
+    assert!(
+        complete.starts_with(&at.url("/auth/complete?ticket=")),
+        "{complete}"
+    );
     let elsewhere = complete.replace(&at.origin, &at.book.origin);
     let answer = browser.get(&elsewhere).await.expect(302);
     assert!(location(&elsewhere, &answer).contains("auth_error=ticket_invalid"));
@@ -113,8 +137,14 @@ async fn a_sign_in_on_a_domain_that_ends_meanwhile_leads_nowhere() {
     let (page, _) = browser.open(&at.url("/auth/login")).await;
     let fixture = &at.book.fixture;
     let path = format!("/{}/domains/{NAME}", fixture.project);
-    fixture.owner.delete(&fixture.server, &path).await.expect(204);
-    let sent = browser.submit(&page, "sub=ada&email=ada@example.com&name=Ada").await;
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    let sent = browser
+        .submit(&page, "sub=ada&email=ada@example.com&name=Ada")
+        .await;
     let callback = location(&page, &sent.expect(303));
     assert_eq!(browser.get(&callback).await.status, 404);
 }

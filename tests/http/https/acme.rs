@@ -384,14 +384,23 @@ async fn a_domain_has_a_certificate_from_its_proof_to_its_end() {
     let at = at.await;
     at.wait_for_certificate(SHARE).await;
     let credential = at.owner().await;
-    let project = at.send(&credential, "/api/v1/projects", &json!({ "name": "Shop" })).await;
-    let path = format!("/api/v1/projects/{}/domains", project.expect(201).json()["id"].as_str().unwrap());
+    let project = at
+        .send(&credential, "/api/v1/projects", &json!({ "name": "Shop" }))
+        .await;
+    let path = format!(
+        "/api/v1/projects/{}/domains",
+        project.expect(201).json()["id"].as_str().unwrap()
+    );
     let (name, none) = ("www.shop.com", json!({}));
     let added = at.send(&credential, &path, &json!({ "name": name })).await;
     let added = added.expect(201).json();
     assert_eq!(added["certificate"]["state"], "none");
     assert_eq!(at.presented_certificate(name).await, None);
-    assert_eq!(at.pebble.orders(), 1, "a name that nothing proves costs no order");
+    assert_eq!(
+        at.pebble.orders(),
+        1,
+        "a name that nothing proves costs no order"
+    );
     dns.set_record(&added["records"][0]);
     let verify = format!("{path}/{name}/verify");
     at.send(&credential, &verify, &none).await.expect(200);
@@ -399,19 +408,33 @@ async fn a_domain_has_a_certificate_from_its_proof_to_its_end() {
     assert_eq!(at.pebble.orders(), 2);
     let issued = async || {
         let one = format!("{path}/{name}");
-        let domain = at.send_by(Method::GET, &credential, &one, &none).await.json();
+        let domain = at
+            .send_by(Method::GET, &credential, &one, &none)
+            .await
+            .json();
         let certificate = &domain["certificate"];
         (certificate["state"] == "issued" && certificate["not_after"].is_string()).then_some(())
     };
     wait_until("the certificate to be known", issued).await;
     let keys = || {
         let files = files_with_modes(&at.server.data().join("tls")).into_iter();
-        files.filter(|(path, _)| path.to_string_lossy().contains(name)).count()
+        files
+            .filter(|(path, _)| path.to_string_lossy().contains(name))
+            .count()
     };
     assert_eq!(keys(), 1);
     let one = format!("{path}/{name}");
-    at.send_by(Method::DELETE, &credential, &one, &none).await.expect(204);
-    assert_eq!(at.presented_certificate(name).await, None, "before the answer");
-    wait_until("the key to be deleted", async || (keys() == 0).then_some(())).await;
+    at.send_by(Method::DELETE, &credential, &one, &none)
+        .await
+        .expect(204);
+    assert_eq!(
+        at.presented_certificate(name).await,
+        None,
+        "before the answer"
+    );
+    wait_until("the key to be deleted", async || {
+        (keys() == 0).then_some(())
+    })
+    .await;
     assert_eq!(at.pebble.orders(), 2);
 }

@@ -59,7 +59,12 @@ const LINKS: &[OperationLink] = &[
     },
     OperationLink {
         from: ("add_domain", "201"),
-        to: &["get_domain", "update_domain", "verify_domain", "remove_domain"],
+        to: &[
+            "get_domain",
+            "update_domain",
+            "verify_domain",
+            "remove_domain",
+        ],
         parameters: &[SAME_ID, ("name", "$response.body#/name")],
         body: &[],
     },

@@ -36,12 +36,7 @@ pub(super) fn announce_change(
 }
 
 /// Composes the URL prefixes of a frontend that the edge may hold.
-fn edge_prefixes(
-    config: &Config,
-    host_label: &str,
-    domains: &[String],
-    slug: &str,
-) -> Vec<String> {
+fn edge_prefixes(config: &Config, host_label: &str, domains: &[String], slug: &str) -> Vec<String> {
     let mut prefixes = vec![format!("{}/{slug}", edge::host_of(&config.sites_url))];
     if let Some(domain) = &config.sites_domain {
         prefixes.push(format!("{host_label}.{domain}/{slug}"));

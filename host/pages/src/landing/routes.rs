@@ -74,7 +74,7 @@ pub async fn page(
         HostKind::Landing => documents.page_of_landing_host.answer(&headers),
         HostKind::Api | HostKind::Sites | HostKind::Project(_) | HostKind::Domain(_) => {
             documents.page.answer(&headers)
-        },
+        }
     }
 }
 

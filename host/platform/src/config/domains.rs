@@ -50,7 +50,10 @@ fn parse(text: &str) -> Option<(String, u16)> {
     }
     let url = Url::parse(&format!("http://{text}")).ok()?;
     let host = url.host().filter(|_| {
-        url.path() == "/" && url.username().is_empty() && url.query().is_none() && !text.contains(['/', '#'])
+        url.path() == "/"
+            && url.username().is_empty()
+            && url.query().is_none()
+            && !text.contains(['/', '#'])
     })?;
     let host = match host {
         Host::Ipv6(ip) => ip.to_string(),

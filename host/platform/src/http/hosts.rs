@@ -234,10 +234,7 @@ mod tests {
             host_label: "shop-dev".to_owned(),
             redirect_to: None,
         });
-        ServerHostNames::new(
-            &settings.resolve(listen.parse().unwrap()).unwrap(),
-            domains,
-        )
+        ServerHostNames::new(&settings.resolve(listen.parse().unwrap()).unwrap(), domains)
     }
 
     fn domain_port(hosts: &ServerHostNames, host: &str) -> Option<String> {

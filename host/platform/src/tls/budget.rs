@@ -117,7 +117,8 @@ impl IssuanceBudget {
         self.owners_until.retain(|_, until| now < *until);
         let own = self.owners_until.get(&owner.principal);
         let own = own.copied().unwrap_or_else(epoch);
-        let all = spend_one(self.spent_until, (per_week.whole, WEEK), now).ok_or(DividedCapPart::Whole)?;
+        let all = spend_one(self.spent_until, (per_week.whole, WEEK), now)
+            .ok_or(DividedCapPart::Whole)?;
         let strangers = match owner.is_free_tier {
             true => spend_one(self.strangers_until, (per_week.strangers, WEEK), now)
                 .ok_or(DividedCapPart::Strangers)?,
@@ -182,11 +183,7 @@ fn epoch() -> Timestamp {
 }
 
 /// Spends one of `most`, which refill evenly over a period; returns the new time of full refill, or `None` if all are spent.
-fn spend_one(
-    until: Timestamp,
-    (most, period): (u64, i64),
-    now: Timestamp,
-) -> Option<Timestamp> {
+fn spend_one(until: Timestamp, (most, period): (u64, i64), now: Timestamp) -> Option<Timestamp> {
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let each = period.checked_div(most)?;
     let until = until.max(now).0.saturating_add(each);
@@ -276,7 +273,11 @@ mod tests {
         assert_eq!(spend(minutes(&clock, 1)), 0);
         assert_eq!(spend(minutes(&clock, 1)), 1);
         assert_eq!(spend(minutes(&clock, 60)), 30);
-        assert_eq!(budget.spent_until, epoch(), "projects have a budget of their own");
+        assert_eq!(
+            budget.spent_until,
+            epoch(),
+            "projects have a budget of their own"
+        );
     }
 
     #[test]

@@ -92,10 +92,7 @@ impl ServedDomains {
     ///
     /// # Errors
     /// Those of `load`.
-    pub fn replace<E>(
-        &self,
-        load: impl FnOnce() -> Result<Vec<ServedDomain>, E>,
-    ) -> Result<(), E> {
+    pub fn replace<E>(&self, load: impl FnOnce() -> Result<Vec<ServedDomain>, E>) -> Result<(), E> {
         let mut names = self.names_mut();
         let loaded = load()?.into_iter();
         *names = loaded

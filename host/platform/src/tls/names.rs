@@ -82,9 +82,7 @@ impl Names {
                 let known = fixed.find(|(known, _)| known == bare);
                 known.map(|(_, authority)| authority.clone())
             }
-            NameKind::Label(_) => {
-                Some(format!("{bare}{}", self.sites_port()))
-            }
+            NameKind::Label(_) => Some(format!("{bare}{}", self.sites_port())),
         }
     }
 }

@@ -106,10 +106,9 @@ pub(super) async fn call(
             let visitors = session.services.visitors.clone();
             to_json(visitors::operations::list(visitors, at, arguments.parse_rest()?).await?)
         }
-        Action::Domains
-        | Action::AddDomain
-        | Action::VerifyDomain
-        | Action::RemoveDomain => call_on_domains(session, wanted, arguments).await,
+        Action::Domains | Action::AddDomain | Action::VerifyDomain | Action::RemoveDomain => {
+            call_on_domains(session, wanted, arguments).await
+        }
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
             let (visitors, user_id) = (

@@ -50,9 +50,7 @@ impl Domains {
             .map_err(|wait_seconds| DomainError::TooManyChecks { wait_seconds })?;
         match self.check(project.id, domain.name, Turn::Waits).await? {
             CheckOutcome::Proven(domain) => Ok(domain),
-            CheckOutcome::Unproven { wanted, seen } => {
-                Err(DomainError::Unproven { wanted, seen })
-            }
+            CheckOutcome::Unproven { wanted, seen } => Err(DomainError::Unproven { wanted, seen }),
             CheckOutcome::Taken => Err(DomainError::Taken),
         }
     }

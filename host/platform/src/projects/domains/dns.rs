@@ -209,13 +209,20 @@ async fn read_texts(
             None => break,
         }
     }
-    let own = answers.iter().filter(|record| name_of(&record.name) == owner);
+    let own = answers
+        .iter()
+        .filter(|record| name_of(&record.name) == owner);
     let texts = own.filter_map(|record| match &record.data {
         RData::TXT(text) => Some(text.txt_data.concat()),
         _ => None,
     });
     let texts = texts.take(MAX_RECORDS);
-    let texts = texts.map(|text| String::from_utf8_lossy(&text).chars().take(MAX_TEXT_CHARS).collect());
+    let texts = texts.map(|text| {
+        String::from_utf8_lossy(&text)
+            .chars()
+            .take(MAX_TEXT_CHARS)
+            .collect()
+    });
     Ok(texts.map(|text| DnsRecord::txt(name, text)).collect())
 }
 

@@ -40,7 +40,9 @@ pub enum NameFault {
     #[error("is a public suffix, below which others register names: send the name that is yours")]
     PublicSuffix,
     /// A special-use name.
-    #[error("is a special-use name, which public DNS does not have: send a name that is registered")]
+    #[error(
+        "is a special-use name, which public DNS does not have: send a name that is registered"
+    )]
     SpecialUse,
     /// Equal to, below or above a host of the installation.
     #[error("is a host of this server, or lies below or above one: send a name of your own")]
@@ -77,7 +79,10 @@ pub(super) fn normalize(text: &str) -> Result<String, NameFault> {
     if last.bytes().all(|c| c.is_ascii_digit()) || last.starts_with("0x") {
         return Err(NameFault::Address);
     }
-    if SPECIAL_USE.iter().any(|special| is_at_or_below(&name, special)) {
+    if SPECIAL_USE
+        .iter()
+        .any(|special| is_at_or_below(&name, special))
+    {
         return Err(NameFault::SpecialUse);
     }
     if psl::suffix_str(&name) == Some(name.as_str()) {
@@ -101,8 +106,14 @@ impl OwnHosts {
         let of_url = |url: &str| crate::edge::host_of(url).to_owned();
         let hosts = [of_url(&config.base_url), of_url(&config.sites_url)];
         let others = [&config.sites_domain, &config.landing_host];
-        let hosts = hosts.into_iter().chain(others.into_iter().flatten().cloned());
-        Self(hosts.map(|host| without_port(&host).to_ascii_lowercase()).collect())
+        let hosts = hosts
+            .into_iter()
+            .chain(others.into_iter().flatten().cloned());
+        Self(
+            hosts
+                .map(|host| without_port(&host).to_ascii_lowercase())
+                .collect(),
+        )
     }
 
     /// Checks that a name is none of these hosts, nor below or above one.
@@ -198,7 +209,11 @@ mod tests {
             ("1.168.192.in-addr.arpa", Err(NameFault::SpecialUse)),
         ] {
             let normal = normalize(text);
-            assert_eq!(normal.as_deref().map_err(|fault| *fault), expected, "{text}");
+            assert_eq!(
+                normal.as_deref().map_err(|fault| *fault),
+                expected,
+                "{text}"
+            );
         }
     }
 

@@ -52,7 +52,9 @@ pub async fn update(
     (name, input): (String, UpdateDomain),
 ) -> Result<DomainView, Problem> {
     let redirect_to = input.checked()?;
-    let changed = domains.set_redirect(&at.project, &name, redirect_to).await?;
+    let changed = domains
+        .set_redirect(&at.project, &name, redirect_to)
+        .await?;
     Ok(DomainView::new(changed, &domains)?)
 }
 

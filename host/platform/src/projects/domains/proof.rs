@@ -67,7 +67,11 @@ impl Proof {
     pub(super) fn is_in(&self, seen: &[DnsRecord]) -> bool {
         seen.iter().any(|record| match record.kind {
             "CNAME" => record.value == self.target,
-            _ => record.value.trim().trim_matches('"').eq_ignore_ascii_case(&self.text),
+            _ => record
+                .value
+                .trim()
+                .trim_matches('"')
+                .eq_ignore_ascii_case(&self.text),
         })
     }
 }
@@ -111,10 +115,16 @@ mod tests {
         for (seen, proven) in [
             (proof.wanted("www.shop.com")[0].clone(), true),
             (proof.wanted("www.shop.com")[1].clone(), true),
-            (DnsRecord::txt("shop.com", format!(" \"{}\" ", proof.text.to_uppercase())), true),
+            (
+                DnsRecord::txt("shop.com", format!(" \"{}\" ", proof.text.to_uppercase())),
+                true,
+            ),
             (DnsRecord::txt("shop.com", characters.to_owned()), false),
             (DnsRecord::txt("shop.com", proof.target.clone()), false),
-            (DnsRecord::cname("www.shop.com", "pages.svc.net".to_owned()), false),
+            (
+                DnsRecord::cname("www.shop.com", "pages.svc.net".to_owned()),
+                false,
+            ),
         ] {
             assert_eq!(proof.is_in(std::slice::from_ref(&seen)), proven, "{seen:?}");
         }

@@ -101,7 +101,9 @@ pub async fn update(
     body: UnreadBody,
 ) -> Result<Json<DomainView>, Problem> {
     let input = body.json::<UpdateDomain>().await?.value;
-    operations::update(domains, at, (path.name, input)).await.map(Json)
+    operations::update(domains, at, (path.name, input))
+        .await
+        .map(Json)
 }
 
 /// Remove a domain

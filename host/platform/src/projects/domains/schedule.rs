@@ -85,7 +85,11 @@ mod tests {
             (72 * HOUR, 73 * HOUR, true),
             (90 * HOUR, 91 * HOUR, true),
         ] {
-            assert_eq!(next_of_failing(START, after(passed)), after(next), "{passed}");
+            assert_eq!(
+                next_of_failing(START, after(passed)),
+                after(next),
+                "{passed}"
+            );
             assert_eq!(is_lost(START, after(passed)), lost, "{passed}");
         }
         assert_eq!(next_of_active(START), after(DAY));

@@ -38,11 +38,7 @@ impl Domains {
     ///
     /// # Errors
     /// The control database's.
-    pub fn open(
-        infra: Infra,
-        workspaces: Workspaces,
-        secret: hmac::Key,
-    ) -> Result<Self, Error> {
+    pub fn open(infra: Infra, workspaces: Workspaces, secret: hmac::Key) -> Result<Self, Error> {
         let served = Arc::new(ServedDomains::default());
         let followed = Arc::clone(&served);
         infra.control.on_change(move |change| match change {
@@ -101,7 +97,10 @@ impl Domains {
 
     /// Returns the state of a domain's certificate.
     pub(super) fn certificate(&self, domain: &Domain) -> DomainCertificate {
-        let asks = matches!(self.config().certificates, Some(CertificateSettings::Acme(_)));
+        let asks = matches!(
+            self.config().certificates,
+            Some(CertificateSettings::Acme(_))
+        );
         match domain.state.is_served() {
             true => self.served.certificate(&domain.name, asks),
             false => DomainCertificate::None,
@@ -269,7 +268,9 @@ fn check_redirect(
     let unknown = "must be another active domain of this project, or the host of its origin: add and verify it first";
     let target = normalize(&wanted).map_err(|_| DomainError::Redirect(unknown))?;
     if target == name {
-        return Err(DomainError::Redirect("is the domain itself: name another one"));
+        return Err(DomainError::Redirect(
+            "is the domain itself: name another one",
+        ));
     }
     let found = store::find(tx, &project.id, &target).map_err(Error::from)?;
     match found.filter(|found| found.state.is_served()) {

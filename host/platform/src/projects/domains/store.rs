@@ -201,7 +201,10 @@ pub(super) fn remove(
     let found = find(tx, project, name)?;
     tx.prepare_cached("DELETE FROM domains WHERE project_id = ?1 AND name = ?2")?
         .execute(params![project, name])?;
-    if found.as_ref().is_some_and(|domain| domain.state.is_served()) {
+    if found
+        .as_ref()
+        .is_some_and(|domain| domain.state.is_served())
+    {
         announce_end(tx, config, name, now)?;
     }
     Ok(found.is_some())
@@ -242,7 +245,9 @@ pub(super) fn set_disabled(
 ) -> Result<bool, Error> {
     let changed = match disabled {
         true => tx
-            .prepare_cached("INSERT INTO disabled_domains (name, at) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+            .prepare_cached(
+                "INSERT INTO disabled_domains (name, at) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            )?
             .execute(params![name, now])?,
         false => tx
             .prepare_cached("DELETE FROM disabled_domains WHERE name = ?1")?

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::*;
-use crate::tls::domains::ServedDomain;
 use crate::config::{Limits, Settings};
+use crate::tls::domains::ServedDomain;
 use svc_base::clock::Timestamp;
 
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
@@ -340,9 +340,10 @@ async fn so_many_names_are_under_way() {
     let world = World::new(1_000);
     let gate = world.fake.0.gate.acquire_many(100).await.unwrap();
     for number in 0..2 * MAX_PENDING_NAMES {
-        world
-            .issuance
-            .start_order(&format!("{number}.pages.example.com"), OrderBudget::Label(acme()));
+        world.issuance.start_order(
+            &format!("{number}.pages.example.com"),
+            OrderBudget::Label(acme()),
+        );
     }
     assert_eq!(world.issuance.state().pending.len(), MAX_PENDING_NAMES);
     drop(gate);
@@ -367,7 +368,10 @@ async fn a_domain_is_asked_for_once_it_is_served_and_deleted_when_it_ends() {
     world.domains.serve(domain(name));
     let state = |world: &World| world.domains.certificate(name, true);
     assert_eq!(state(&world), DomainCertificate::Waiting);
-    assert_eq!(world.domains.certificate(name, false), DomainCertificate::None);
+    assert_eq!(
+        world.domains.certificate(name, false),
+        DomainCertificate::None
+    );
     world.renew().await;
     assert_eq!(world.asked(), [name], "at once, without a handshake");
     let not_after = NOW.plus_seconds(90 * 24 * 60 * 60);
