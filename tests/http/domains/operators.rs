@@ -16,8 +16,7 @@ async fn an_operator_takes_a_domain_down_everywhere() {
         let arguments = [arguments, &["--json"]].concat();
         fixture.server.command(&svc(), &arguments).await.json()
     };
-    let data = fixture.server.data().to_str().unwrap().to_owned();
-    let listed = run(&["domain", "list", "--data", &data]).await;
+    let listed = run(&["domain", "list"]).await;
     assert_eq!(listed["domains"][0]["name"], NAME);
     assert_eq!(listed["domains"][0]["disabled"], false);
     let done = run(&["domain", "disable", "WWW.shop.com"]).await;
@@ -31,7 +30,7 @@ async fn an_operator_takes_a_domain_down_everywhere() {
     let other = fixture.owner.project(&fixture.server, "Other").await;
     let body = json!({ "name": NAME });
     fixture.add_to(&other, &body).await.problem(403, "disabled");
-    let listed = run(&["domain", "list", "--data", &data]).await;
+    let listed = run(&["domain", "list"]).await;
     assert_eq!(listed["domains"][0]["disabled"], true);
     run(&["domain", "enable", NAME]).await;
     // DNS is asked first.

@@ -9,6 +9,7 @@ use super::use_dns;
 use crate::visitors::GuestBook;
 
 const NAME: &str = "www.shop.com";
+const ADA: &str = "name=Ada&email=ada%40example.com";
 
 /// A guest book on a domain of its project.
 struct DomainGuestBook {
@@ -55,7 +56,7 @@ impl DomainGuestBook {
             .open(&self.url("/auth/login?return_to=/room?a=b"))
             .await;
         assert!(page.expect(200).text().contains("no real sign-in"));
-        let form = "sub=ada&email=ada@example.com&name=Ada";
+        let form = ADA;
         let sent = browser.submit(&at, form).await.expect(303);
         browser.follow(&at, sent).await.0
     }
@@ -115,7 +116,7 @@ async fn a_ticket_counts_on_the_host_where_its_sign_in_began() {
     let mut browser = at.book.browser();
     let (page, _) = browser.open(&at.url("/auth/login")).await;
     let sent = browser
-        .submit(&page, "sub=ada&email=ada@example.com&name=Ada")
+        .submit(&page, ADA)
         .await;
     let callback = location(&page, &sent.expect(303));
     let answer = browser.get(&callback).await.expect(302);
@@ -143,7 +144,7 @@ async fn a_sign_in_on_a_domain_that_ends_meanwhile_leads_nowhere() {
         .await
         .expect(204);
     let sent = browser
-        .submit(&page, "sub=ada&email=ada@example.com&name=Ada")
+        .submit(&page, ADA)
         .await;
     let callback = location(&page, &sent.expect(303));
     assert_eq!(browser.get(&callback).await.status, 404);
