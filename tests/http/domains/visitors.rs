@@ -115,9 +115,7 @@ async fn a_ticket_counts_on_the_host_where_its_sign_in_began() {
     let at = DomainGuestBook::new().await;
     let mut browser = at.book.browser();
     let (page, _) = browser.open(&at.url("/auth/login")).await;
-    let sent = browser
-        .submit(&page, ADA)
-        .await;
+    let sent = browser.submit(&page, ADA).await;
     let callback = location(&page, &sent.expect(303));
     let answer = browser.get(&callback).await.expect(302);
     let complete = location(&callback, &answer);
@@ -143,9 +141,7 @@ async fn a_sign_in_on_a_domain_that_ends_meanwhile_leads_nowhere() {
         .delete(&fixture.server, &path)
         .await
         .expect(204);
-    let sent = browser
-        .submit(&page, ADA)
-        .await;
+    let sent = browser.submit(&page, ADA).await;
     let callback = location(&page, &sent.expect(303));
     assert_eq!(browser.get(&callback).await.status, 404);
 }
