@@ -190,7 +190,7 @@ mod tests {
         let c = Connection::open_in_memory().unwrap();
         let number = MIGRATION_SCRIPTS
             .iter()
-            .position(|script| script.contains("keys_of_every_role"));
+            .position(|script| script.contains("keys_before"));
         let number = number.unwrap();
         for script in &MIGRATION_SCRIPTS[..number] {
             c.execute_batch(script).unwrap();
