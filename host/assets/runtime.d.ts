@@ -156,7 +156,7 @@ declare namespace svc {
     interface Room {
       readonly id: string;
       readonly state: 'connecting' | 'open' | 'closed';
-      /** Who is in the room now, this client included, in the order of joining; empty while not open. */
+      /** Members of the room now, this client included, in the order of joining; empty while not open. */
       readonly members: Present[];
       /** False while not open; nothing is queued. */
       send(type: string, data?: unknown, clientMessageId?: string): boolean;

@@ -31,6 +31,7 @@ mod owner;
 mod owner_identity;
 mod payments;
 mod pocketbase;
+mod project_releases;
 mod publish;
 mod relay;
 mod relay_protocol;
@@ -71,7 +72,8 @@ const PARTS: &[(&str, Measure)] = &[
     ("many", |run, goals| many_pages::measure(&run.bench, goals)),
     ("publish", |run, _| publish::measure(&run.bench)),
     ("releases", |run, goals| {
-        releases::measure(&run.bench, goals)
+        releases::measure(&run.bench, goals)?;
+        project_releases::measure(&run.bench, goals)
     }),
     ("backend", |run, goals| {
         backend::measure(&run.bench, run.before.as_ref(), goals)

@@ -5,7 +5,7 @@
     let shown, stream, opened;
     const hear = ({ data }) => {
       const { version, at } = JSON.parse(data);
-      // What was told before this page came is what it shows; both clocks are this machine's.
+      // A reload that was told before this page came has nothing new for it; both clocks are this machine's.
       if (shown === undefined && at <= loadedAt) shown = version;
       if (version === shown) return;
       stream.close();

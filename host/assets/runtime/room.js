@@ -9,7 +9,7 @@
     const listeners = new Map(events.map((name) => [name, new Set()]));
     let state = 'connecting';
     let socket, timer;
-    // Who is in the room, in the order of joining.
+    // Members of the room, in the order of joining.
     let list = [];
     // Attempts since the room was last open, and those that were refused.
     let step = 0;

@@ -109,7 +109,7 @@ async fn values_of_json_keep_their_types() {
     fixture.write(
         "odd.ndjson",
         "{\"a b\": true, \"select\": 0.1}\n{\"a b\": -9223372036854775808, \"select\": 5e-324}\n\n\
-         {\"a b\": 2.0, \"select\": 1.7976931348623157e308}\n{\"a b\": \"5\", \"select\": 123456789.125, \"c\": 5.0}\n",
+         {\"a b\": 2.0, \"select\": 1.7976931348623157e308}\n{\"a b\": \"5\", \"select\": 0.30000000000000004, \"c\": 5.0}\n",
     );
     fixture
         .run_for_stdout(&["backend", "load", "odd \"names", "odd.ndjson"])
@@ -121,7 +121,7 @@ async fn values_of_json_keep_their_types() {
             { "a": 1, "kind": "integer", "r": 0.1, "c": null },
             { "a": i64::MIN, "kind": "integer", "r": 5e-324, "c": null },
             { "a": 2.0, "kind": "real", "r": f64::MAX, "c": null },
-            { "a": "5", "kind": "text", "r": 123_456_789.125, "c": 5 },
+            { "a": "5", "kind": "text", "r": 0.300_000_000_000_000_04, "c": 5 },
         ])
     );
 }

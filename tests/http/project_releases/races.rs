@@ -29,7 +29,7 @@ async fn no_visitor_has_a_page_that_its_action_refuses() {
     let mut live = released(&at, numbered(1, &room)).await["pages"][0]["revision_id"].clone();
     let visiting = async {
         let mut seen = BTreeSet::new();
-        for _ in 0..150 {
+        for _ in 0..1_000 {
             let raw = shown(&at.server, "room").await.expect("the page is there");
             let n: u64 = raw.strip_prefix("# Number ").unwrap().parse().unwrap();
             let called = json!({ "action": "say", "params": { format!("p{n}"): 7 } });
@@ -49,7 +49,7 @@ async fn no_visitor_has_a_page_that_its_action_refuses() {
         seen
     };
     let releasing = async {
-        for n in 2..=30 {
+        for n in 2..=200 {
             let answer = released(&at, numbered(n, &live)).await;
             live = answer["pages"][0]["revision_id"].clone();
         }

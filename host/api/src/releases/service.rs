@@ -10,6 +10,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
 use crate::access::run_while_client_waits;
 use crate::backends::BackendError;
@@ -32,6 +34,10 @@ use crate::projects::model::ProjectChanges;
 use crate::projects::{self, Project, ProjectError, Projects};
 use svc_base::fault;
 use svc_base::ids::ProjectId;
+
+/// Pages of a release that are worked on at once: while some are rendered, others are synced. Other callers have their turns between
+/// them, and each is in memory until it is stored.
+pub(super) const PAGES_AT_ONCE: usize = 4;
 
 /// Turns of the releases of a project.
 type ReleaseTurns = Mutex<HashMap<ProjectId, Arc<tokio::sync::Mutex<()>>>>;
@@ -232,23 +238,22 @@ impl ProjectReleases {
         Ok(())
     }
 
-    /// Renders and stores the pages of a release, one after another: each text is in memory until its page is stored.
+    /// Renders and stores the pages of a release, some of them side by side. Of several at fault the first one is told.
     async fn prepare_pages(
         &self,
         project: &Project,
         pages: Vec<PageToRelease>,
         live: &LivePages,
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
-        let mut prepared = Vec::with_capacity(pages.len());
-        for (index, page) in pages.into_iter().enumerate() {
-            let live = live.get(&page.slug).cloned();
-            let ready = self.revisions.prepare_page(project, page, live.as_ref());
-            let ready = Box::pin(ready).await;
-            prepared.push(
-                ready.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))?,
-            );
-        }
-        Ok(prepared)
+        let preparing = stream::iter(pages)
+            .enumerate()
+            .map(|(index, page)| async move {
+                let live = live.get(&page.slug).cloned();
+                let ready = self.revisions.prepare_page(project, page, live.as_ref());
+                let ready = Box::pin(ready).await;
+                ready.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
+            });
+        preparing.buffered(PAGES_AT_ONCE).try_collect().await
     }
 
     /// Waits for the turn of a release. It is held from judging to the end: a schema that another release or a migration changes in
@@ -341,7 +346,7 @@ impl From<DefinitionsError> for ReleaseError {
             Some(DefinitionPart::Removal(index)) => ReleasePart::ActionRemoval(index),
             None => return Self::Backend(error),
         };
-        // Nobody reads the problem of a client that has hung up.
+        // A client that has hung up reads no problem, so it needs no part.
         match error {
             BackendError::Abandoned(_) => Self::Backend(error),
             error => Self::of_part(part, error),

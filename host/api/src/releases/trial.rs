@@ -1,13 +1,16 @@
 //! Dry runs of releases: judged, rendered and compared as a release is, and nothing is kept.
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
 use super::model::{NewRelease, ReleaseError, ReleasePart};
-use super::service::{ProjectReleases, take_definitions};
+use super::service::{PAGES_AT_ONCE, ProjectReleases, take_definitions};
 use super::views::{PartChange, TriedAction, TriedMigration, TriedPage, TriedRelease};
 use crate::backends::changes::SchemaDifference;
 use crate::backends::model::DryRunEffect;
 use crate::backends::releases::ActionEffect;
 use crate::backends::views::{BrokenAction, SchemaChange};
-use crate::deployments::revisions::LivePages;
+use crate::deployments::frontends::Frontend;
+use crate::deployments::revisions::{LivePages, PageReleaseError, PageToRelease};
 use crate::projects::Project;
 
 impl ProjectReleases {
@@ -59,28 +62,12 @@ impl ProjectReleases {
         new: &NewRelease,
         live: &LivePages,
     ) -> Result<Vec<TriedPage>, ReleaseError> {
-        let mut tried = Vec::with_capacity(new.pages.len() + new.page_removals.len());
-        for (index, page) in new.pages.iter().enumerate() {
-            let live = live.get(&page.slug);
-            let trial = Box::pin(self.revisions.try_page(project, page, live)).await;
-            let changes =
-                trial.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))?;
-            let change = match (live, changes) {
-                (None, _) => PartChange::New,
-                (Some(_), true) => PartChange::Changed,
-                (Some(_), false) => PartChange::None,
-            };
-            let lines = self
-                .revisions
-                .line_changes(live, Some(&page.content))
-                .await?;
-            tried.push(TriedPage {
-                slug: page.slug.clone(),
-                change,
-                added_lines: lines.added,
-                removed_lines: lines.removed,
-            });
-        }
+        let trying = stream::iter(0..new.pages.len()).map(|index| async move {
+            let page = &new.pages[index];
+            let tried = self.try_page(project, page, live.get(&page.slug)).await;
+            tried.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
+        });
+        let mut tried: Vec<TriedPage> = trying.buffered(PAGES_AT_ONCE).try_collect().await?;
         for slug in &new.page_removals {
             let live = live.get(slug);
             let lines = self.revisions.line_changes(live, None).await?;
@@ -92,6 +79,31 @@ impl ProjectReleases {
             });
         }
         Ok(tried)
+    }
+
+    /// Tries a page of a release, and compares its text with what is live.
+    async fn try_page(
+        &self,
+        project: &Project,
+        page: &PageToRelease,
+        live: Option<&Frontend>,
+    ) -> Result<TriedPage, PageReleaseError> {
+        let would_change = Box::pin(self.revisions.try_page(project, page, live)).await?;
+        let change = match live {
+            None => PartChange::New,
+            Some(_) if would_change => PartChange::Changed,
+            Some(_) => PartChange::None,
+        };
+        let lines = self
+            .revisions
+            .line_changes(live, Some(&page.content))
+            .await?;
+        Ok(TriedPage {
+            slug: page.slug.clone(),
+            change,
+            added_lines: lines.added,
+            removed_lines: lines.removed,
+        })
     }
 }
 

@@ -91,7 +91,7 @@ impl ActionDefaults {
     /// Returns the values.
     pub(super) fn to_params(&self) -> Params {
         match self.column() {
-            // What was checked and stored can be read.
+            // A default is checked before it is stored, so it can be read.
             Some(json) => read_params(Some(json)).unwrap_or_default(),
             None => Params::new(),
         }

@@ -112,7 +112,7 @@ impl MigrationService {
         self.apply_judged(project, id, script, note).await
     }
 
-    /// Applies a judged script, and records it. Whoever calls this has the turn at the backend.
+    /// Applies a judged script, and records it. The caller holds the turn at the backend.
     ///
     /// # Errors
     /// [`BackendError`]; then nothing is changed, except for `NotRecorded`.

@@ -183,27 +183,15 @@ impl<'a, R: Read> CsvRows<'a, R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::printed_rows::PrintedRows;
     use super::*;
 
-    /// Rows as `line: JSON of the cells`, and the fault that ends them.
     fn rows(text: &str) -> (Vec<String>, Option<String>) {
         let columns = TableColumns::of_names(&["a", "b"]);
-        let (mut rows, mut end) = (Vec::new(), None);
-        CsvRows::new(ByteReader::new(text.as_bytes()), &columns).for_each_row(&mut |row| {
-            match row {
-                Ok(row) => {
-                    let cells = row.cells.iter().map(|(place, cell)| match cell {
-                        Cell::Json(json) => format!("{place}={json}"),
-                        Cell::Blob(hex) => format!("{place}=x{hex}"),
-                    });
-                    let cells: Vec<_> = cells.collect();
-                    rows.push(format!("{}: {}", row.line, cells.join(" ")));
-                }
-                Err(fault) => end = Some(format!("{}: {}", fault.line, fault.detail)),
-            }
-            true
-        });
-        (rows, end)
+        let mut printed = PrintedRows::default();
+        CsvRows::new(ByteReader::new(text.as_bytes()), &columns)
+            .for_each_row(&mut |row| printed.add(row));
+        (printed.rows, printed.fault)
     }
 
     #[test]

@@ -3,6 +3,8 @@
 mod bytes;
 mod csv;
 mod json;
+#[cfg(test)]
+mod printed_rows;
 mod statement;
 
 use std::collections::VecDeque;
