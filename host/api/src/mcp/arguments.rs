@@ -169,8 +169,16 @@ impl ToolArguments {
 
     /// Parses the remaining arguments as the body of the REST call.
     pub(super) fn parse_rest<T: DeserializeOwned>(self) -> Result<T, Problem> {
+        self.parse_rest_or(|problem, _| problem)
+    }
+
+    /// Parses the remaining arguments like [`ToolArguments::parse_rest`]. What does not fit is told by `refuse`, which has the JSON, too.
+    pub(super) fn parse_rest_or<T: DeserializeOwned>(
+        self,
+        refuse: impl FnOnce(Problem, &[u8]) -> Problem,
+    ) -> Result<T, Problem> {
         let body = serde_json::to_string(&self.given).map_err(|error| Problem::internal(&error))?;
-        parse(&body)
+        parse(&body).map_err(|problem| refuse(problem, body.as_bytes()))
     }
 
     /// Refuses arguments that are left over.

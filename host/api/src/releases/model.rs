@@ -122,6 +122,16 @@ impl ReleaseError {
     }
 }
 
+impl ReleaseError {
+    /// Whether it is that the project has a backend by now, which its first migration was to make.
+    pub fn is_backend_there(&self) -> bool {
+        match self {
+            Self::Part { error, .. } => error.is_backend_there(),
+            error => matches!(error, Self::Backend(BackendError::Exists)),
+        }
+    }
+}
+
 impl From<PublishError> for ReleaseError {
     fn from(error: PublishError) -> Self {
         Self::Pages(error.into())

@@ -7,7 +7,7 @@ use crate::deployments::revisions::ExpectedRevision;
 use crate::http::problem::{Problem, ProblemCode};
 
 /// Member of a problem that names the part of the release.
-const PART_MEMBER: &str = "part";
+pub(super) const PART_MEMBER: &str = "part";
 
 impl ReleasePart {
     /// Adds the part to its problem. A cap that is reached names its own part.

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Deserializer};
+use serde_path_to_error::Segment;
 use utoipa::ToSchema;
 
 use super::model::{NewRelease, ReleasePart};
+use super::problems::PART_MEMBER;
 use crate::backends::model::{ActionRemoval, MAX_NOTE_CHARS, NewAction};
 use crate::backends::releases::NewMigration;
 use crate::backends::requests::ActionRequest;
@@ -115,6 +117,22 @@ pub struct PageRemovalRequest {
 /// Reads a member that may be null, and must be there.
 fn nullable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(deserializer)
+}
+
+/// Names in a problem the part of a document that is none, if it is one.
+pub fn with_unreadable_part(problem: Problem, json: &[u8]) -> Problem {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let read = serde_path_to_error::deserialize::<_, ReleaseProject>(&mut reader);
+    let Err(error) = read else {
+        return problem;
+    };
+    let mut path = error.path().iter();
+    match (path.next(), path.next()) {
+        (Some(Segment::Map { key }), Some(Segment::Seq { index })) => {
+            problem.with(PART_MEMBER, format!("{key}[{index}]"))
+        }
+        _ => problem,
+    }
 }
 
 impl ReleaseProject {

@@ -6,12 +6,12 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 
-use super::requests::ReleaseProject;
+use super::requests::{ReleaseProject, with_unreadable_part};
 use super::views::ProjectReleaseView;
 use super::{ProjectReleases, operations};
 use crate::access::Editor;
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
-use crate::http::extract::UnreadBody;
+use crate::http::extract::{UnreadBody, parse_json};
 use crate::http::problem::Problem;
 use crate::projects::scope::AuthorizedProject;
 
@@ -41,18 +41,18 @@ pub async fn release(
     body: Request,
 ) -> Result<Response, Problem> {
     let most = releases.config().limits.site_body_bytes;
-    let body = UnreadBody::new(body, most)?
-        .json::<ReleaseProject>()
-        .await?;
+    let body = UnreadBody::new(body, most)?.bytes().await?;
     // In memory as it was sent, for the key, and as it was read, until all of it is released.
-    let _counted = releases.reserve_body(2 * body.raw.len()).await?;
+    let _counted = releases.reserve_body(2 * body.len()).await?;
+    let input: ReleaseProject =
+        parse_json(&body).map_err(|problem| with_unreadable_part(problem, &body))?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
     let route = IdempotencyScope {
         name: "release",
         parent: &parent,
     };
-    let work = |keep| operations::release(releases, at, body.value, keep);
+    let work = |keep| operations::release(releases, at, input, keep);
     request
-        .run_once(Some(&caller), route, &body.raw, StatusCode::OK, work)
+        .run_once(Some(&caller), route, &body, StatusCode::OK, work)
         .await
 }

@@ -1,24 +1,26 @@
 //! Releases: everything is judged, rendered and stored first; then migrations run; then one transaction changes actions, pages and home.
 //!
 //! ```text
-//! compare ─► render, store ─► turn ─► judge, try ─► compare ─► migrate ─► one transaction ─────────► answered
-//!            durable, pinned                                  each alone   compares once more, rows,
-//!          │ a crash before the migrations leaves content    │             purges, audit, answer kept
-//!          │ that no row names: the collector removes it     │ a crash here leaves migrations: the same body goes on
+//! turn ─► compare ─► render, store ─► judge, try ─► compare ─► migrate ─► one transaction ─────────► answered
+//!                    durable, pinned                           each alone   compares once more, rows,
+//!                  │ a crash before the migrations leaves     │             purges, audit, answer kept
+//!                  │ content that no row names: the collector │ a crash here leaves migrations: the same body goes on
+//!                  │ removes it
 //! ```
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::sync::OwnedMutexGuard;
 
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
 use crate::access::run_while_client_waits;
 use crate::backends::BackendError;
 use crate::backends::model::MigrationStatus;
 use crate::backends::releases::{
-    ActionRelease, DefinitionPart, DefinitionReleases, DefinitionsError, NewDefinitions,
-    ReleasedActions, SchemaTurn,
+    ActionRelease, DefinitionPart, DefinitionReleases, DefinitionsError, JudgedDefinitions,
+    NewDefinitions, ReleasedActions, SchemaTurn,
 };
 use crate::config::Config;
 use crate::control::audit::AuditAction;
@@ -39,7 +41,7 @@ use svc_base::ids::ProjectId;
 /// them, and each is in memory until it is stored.
 pub(super) const PAGES_AT_ONCE: usize = 4;
 
-/// Turns of the releases of a project.
+/// Turns of the releases of each project: one is judged, rendered and made at a time.
 type ReleaseTurns = Mutex<HashMap<ProjectId, Arc<tokio::sync::Mutex<()>>>>;
 
 /// Releases of projects.
@@ -52,11 +54,12 @@ pub struct ProjectReleases {
     turns: ReleaseTurns,
 }
 
-/// Turn of a release: no other release of the project judges or changes anything, and nobody changes the schema of its backend.
-#[derive(Debug)]
-pub(super) struct ReleaseTurn {
-    _project: tokio::sync::OwnedMutexGuard<()>,
-    pub(super) schema: SchemaTurn,
+/// Migrations of a release that are applied, with what is left to do. Nobody changes the schema while this lives.
+struct MigratedRelease {
+    schema: SchemaTurn,
+    judged: JudgedDefinitions,
+    /// Version and status of each migration.
+    migrations: Vec<(u32, MigrationStatus)>,
 }
 
 /// Parts of a release that its transaction changes.
@@ -116,42 +119,65 @@ impl ProjectReleases {
         keep: AnswerRecorder<ReleaseOutcome>,
     ) -> Result<ReleaseOutcome, ReleaseError> {
         let definitions = take_definitions(&mut new);
+        let _turn = self.take_turn(project).await?;
         let live = self.check(project, &new, &definitions).await?;
         let pages = self
             .prepare_pages(project, std::mem::take(&mut new.pages), &live)
             .await?;
         fault::point("project_release.stored");
-        let mut turn = self.take_turn(project, &definitions).await?;
-        let asked = definitions.clone();
-        let mut judged = self
-            .definitions
-            .judge(project, &turn.schema, definitions, false)
-            .await?;
-        fault::point("project_release.judged");
-        // Another release had the turn meanwhile, or somebody has published. Migrations stay, so this is looked at before them, too.
-        self.compare(project, &new.expected_pages, &asked).await?;
-        let migrations = self
-            .definitions
-            .migrate(project, &mut turn.schema, &mut judged)
-            .await?;
+        let migrated = self.migrate(project, &new.expected_pages, &definitions);
+        let migrated = match migrated.await {
+            // Somebody has made the backend meanwhile: the first script is a migration of it, as any other.
+            Err(error) if error.is_backend_there() => {
+                let again = self.migrate(project, &new.expected_pages, &definitions);
+                again.await?
+            }
+            migrated => migrated?,
+        };
         let changes = ReleaseChanges {
             project: project.clone(),
             expected_pages: new.expected_pages,
             pages: Arc::new(pages),
             page_removals: new.page_removals,
             home: new.home,
+            migrations: migrated.migrations,
+            actions: self
+                .definitions
+                .action_release(project, &migrated.schema, migrated.judged),
+            page_release: self.revisions.page_release(project, new.message),
+        };
+        let made = self.commit(changes, &definitions, keep).await?;
+        fault::point("project_release.committed");
+        Ok(made)
+    }
+
+    /// Judges the definitions of a release, and applies its migrations.
+    async fn migrate(
+        &self,
+        project: &Project,
+        expected_pages: &[ExpectedPage],
+        definitions: &NewDefinitions,
+    ) -> Result<MigratedRelease, ReleaseError> {
+        let mut schema = self.definitions.take_turn(project.id, definitions).await?;
+        let mut judged = self
+            .definitions
+            .judge(project, &schema, definitions.clone(), false)
+            .await?;
+        fault::point("project_release.judged");
+        // Somebody may have published or defined something meanwhile. Migrations stay, so this is looked at before them, too.
+        self.compare(project, expected_pages, definitions).await?;
+        let migrations = self
+            .definitions
+            .migrate(project, &mut schema, &mut judged)
+            .await?;
+        Ok(MigratedRelease {
+            schema,
+            judged,
             migrations: migrations
                 .iter()
                 .map(|one| (one.version, one.status))
                 .collect(),
-            actions: self
-                .definitions
-                .action_release(project, &turn.schema, judged),
-            page_release: self.revisions.page_release(project, new.message),
-        };
-        let made = self.commit(changes, &asked, keep).await?;
-        fault::point("project_release.committed");
-        Ok(made)
+        })
     }
 
     /// Makes the changes of a release in one transaction.
@@ -256,13 +282,8 @@ impl ProjectReleases {
         preparing.buffered(PAGES_AT_ONCE).try_collect().await
     }
 
-    /// Waits for the turn of a release. It is held from judging to the end: a schema that another release or a migration changes in
-    /// between would be none that the actions were judged against.
-    pub(super) async fn take_turn(
-        &self,
-        project: &Project,
-        definitions: &NewDefinitions,
-    ) -> Result<ReleaseTurn, ReleaseError> {
+    /// Waits for the turn of a release: of two that make the same page the later one finds it.
+    async fn take_turn(&self, project: &Project) -> Result<OwnedMutexGuard<()>, ReleaseError> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             // A turn that only the map holds is nobody's.
@@ -270,11 +291,7 @@ impl ProjectReleases {
             Arc::clone(turns.entry(project.id).or_default())
         };
         let mine = run_while_client_waits(turn.lock_owned()).await;
-        let mine = mine.map_err(PublishError::from)?;
-        Ok(ReleaseTurn {
-            schema: self.definitions.take_turn(project.id, definitions).await?,
-            _project: mine,
-        })
+        Ok(mine.map_err(PublishError::from)?)
     }
 }
 

@@ -26,32 +26,33 @@ impl ProjectReleases {
         let definitions = take_definitions(&mut new);
         let live = self.check(project, &new, &definitions).await?;
         let pages = self.try_pages(project, &new, &live).await?;
-        let turn = self.take_turn(project, &definitions).await?;
+        let schema = self.definitions.take_turn(project.id, &definitions).await?;
         let asked = definitions.clone();
         let judged = self
             .definitions
-            .judge(project, &turn.schema, definitions, true)
+            .judge(project, &schema, definitions, true)
             .await?;
         self.compare(project, &new.expected_pages, &asked).await?;
-        let effects = self.definitions.effects(&turn.schema, judged).await?;
-        let actions = effects.actions.into_iter();
+        let effects = self.definitions.effects(&schema, judged).await?;
+        let migrations = effects.migrations.into_iter().map(TriedMigration::from);
+        let mut migrations: Vec<TriedMigration> = migrations.collect();
         let broken = effects.broken.into_iter();
+        let broken_actions: Vec<BrokenAction> = broken
+            .map(|(name, detail)| BrokenAction { name, detail })
+            .collect();
+        // Actions are tried against the schema that all migrations lead to.
+        if let Some(last) = migrations.last_mut() {
+            last.broken_actions.clone_from(&broken_actions);
+        }
+        let actions = effects.actions.into_iter().map(|(name, effect)| {
+            let change = effect.into();
+            TriedAction { name, change }
+        });
         Ok(TriedRelease {
-            migrations: effects
-                .migrations
-                .into_iter()
-                .map(TriedMigration::from)
-                .collect(),
-            actions: actions
-                .map(|(name, effect)| TriedAction {
-                    name,
-                    change: effect.into(),
-                })
-                .collect(),
+            migrations,
+            actions: actions.collect(),
             pages,
-            broken_actions: broken
-                .map(|(name, detail)| BrokenAction { name, detail })
-                .collect(),
+            broken_actions,
         })
     }
 
@@ -127,6 +128,7 @@ impl From<DryRunEffect> for TriedMigration {
                 before: run.before,
                 after: run.after,
             },
+            broken_actions: Vec::new(),
             warnings: run.warnings.into_iter().map(Into::into).collect(),
         }
     }

@@ -104,6 +104,8 @@ pub struct TriedMigration {
     pub changes: SchemaDifference,
     /// The schema before and after.
     pub schema: SchemaChange,
+    /// Of the last migration: the release's own `broken_actions`.
+    pub broken_actions: Vec<BrokenAction>,
     /// Warnings that the migration would bring; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]

@@ -278,7 +278,7 @@ pub struct SchemaChange {
 }
 
 /// An action that would not work.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct BrokenAction {
     /// Name of the action.
     pub name: String,

@@ -15,6 +15,11 @@ use crate::http::problem::Problem;
 
 /// Route of releases, whose bodies have many parts.
 const RELEASE_ROUTE: &str = "/api/v1/projects/{id}/release";
+/// Routes of owners' queries and calls, whose bodies are those of visitors' calls.
+const CALL_ROUTES: [&str; 2] = [
+    "/api/v1/projects/{id}/backend/query",
+    "/api/v1/projects/{id}/backend/batch",
+];
 
 /// Live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
@@ -55,9 +60,14 @@ where
 
 /// Returns the most bytes that the body of a request may have.
 fn body_limit(parts: &Parts, config: &Config) -> u64 {
-    let route = parts.extensions.get::<MatchedPath>();
-    match route.is_some_and(|route| route.as_str() == RELEASE_ROUTE) {
-        true => config.limits.site_body_bytes,
-        false => config.limits.body_bytes,
+    let limits = &config.limits;
+    match parts
+        .extensions
+        .get::<MatchedPath>()
+        .map(MatchedPath::as_str)
+    {
+        Some(RELEASE_ROUTE) => limits.site_body_bytes,
+        Some(route) if CALL_ROUTES.contains(&route) => limits.op_body_bytes,
+        _ => limits.body_bytes,
     }
 }

@@ -116,7 +116,7 @@ pub(super) async fn call(
             let at = session.project(&mut arguments).await?;
             let (releases, input) = (
                 Arc::clone(&session.services.releases),
-                arguments.parse_rest()?,
+                arguments.parse_rest_or(releases::requests::with_unreadable_part)?,
             );
             to_json(
                 releases::operations::release(releases, at, input, AnswerRecorder::none()).await?,

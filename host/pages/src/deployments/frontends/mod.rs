@@ -16,6 +16,6 @@ pub use model::{
 pub use service::Frontends;
 pub use store::{backend_changed, bind_backend};
 
-pub(super) use store::would_change_backend;
+pub(super) use store::rebind_backend;
 
 pub(super) use service::{activate_in, active_in, address_of, claim_in, find_active_in, remove_in};

@@ -205,6 +205,14 @@ impl Frontends {
         self.slugs.reserve_exactly(slug).await
     }
 
+    /// Whether a publication could have exactly this slug, but for those under way.
+    pub(in crate::deployments) async fn is_slug_free(
+        &self,
+        slug: &str,
+    ) -> Result<bool, PublishError> {
+        self.slugs.is_free(slug).await
+    }
+
     /// Returns the slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
     pub async fn home(&self, project: Project) -> Result<Option<String>, control::Error> {
         self.infra

@@ -209,16 +209,22 @@ fn list_slugs(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Strin
         .collect()
 }
 
-/// Whether a frontend would call another backend if it were published anew: its project has one, and the page has none or an earlier one.
-pub(in crate::deployments) fn would_change_backend(
-    c: &Connection,
-    id: &DeploymentId,
-) -> rusqlite::Result<bool> {
-    c.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM deployments d JOIN backends b ON b.project_id = d.project_id
-            WHERE d.id = ?1 AND b.id IS NOT d.backend_id)",
-    )?
-    .query_row([id], |row| row.get(0))
+/// Makes a frontend call the backend that its project has, where it calls none or an earlier one.
+pub(in crate::deployments) fn rebind_backend(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    frontend: &Frontend,
+) -> Result<(), Error> {
+    let changed = tx
+        .prepare_cached(
+            "UPDATE deployments SET backend_id = b.id FROM backends b
+             WHERE deployments.id = ?2 AND b.project_id = ?1 AND b.id IS NOT deployments.backend_id",
+        )?
+        .execute(params![project, frontend.id])?;
+    if changed > 0 {
+        tx.note(ControlChange::Slug(frontend.slug.clone()));
+    }
+    Ok(())
 }
 
 /// Says in a transaction that the frontends of a project call another backend from now on, or none: their bytes stay.

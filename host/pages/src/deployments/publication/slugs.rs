@@ -101,6 +101,11 @@ impl SlugReservations {
         self.try_reserve(wanted.to_owned()).await
     }
 
+    /// Whether a publication could have exactly this slug, but for those under way.
+    pub(in crate::deployments) async fn is_free(&self, slug: &str) -> Result<bool, PublishError> {
+        Ok(!is_reserved(slug) && !self.is_taken_after_sweep(slug).await?)
+    }
+
     /// Reserves this slug if it is free.
     async fn try_reserve(&self, slug: String) -> Result<Option<ReservedSlug>, PublishError> {
         let reserved = Arc::clone(&self.reserved);
@@ -116,14 +121,17 @@ impl SlugReservations {
             slug: slug.clone(),
             reserved,
         };
-        let taken = self.is_taken(&slug).await?;
-        if !taken {
-            return Ok(Some(reserved));
-        }
-        // The share may have expired and wait for the sweep: visitors already see the slug as free.
-        self.expiry.sweep().await.map_err(PublishError::Internal)?;
-        let taken = self.is_taken(&slug).await?;
+        let taken = self.is_taken_after_sweep(&slug).await?;
         Ok((!taken).then_some(reserved))
+    }
+
+    /// Whether a row has a slug. A share may have expired and wait for the sweep: visitors already see its slug as free.
+    async fn is_taken_after_sweep(&self, slug: &str) -> Result<bool, PublishError> {
+        if !self.is_taken(slug).await? {
+            return Ok(false);
+        }
+        self.expiry.sweep().await.map_err(PublishError::Internal)?;
+        self.is_taken(slug).await
     }
 
     /// Whether a row has a slug.

@@ -13,7 +13,7 @@ use crate::control::{self, Tx};
 use crate::deployments::address::announce_change;
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, activate_in, active_in, address_of, claim_in,
-    find_active_in, remove_in, would_change_backend,
+    find_active_in, rebind_backend, remove_in,
 };
 use crate::deployments::publication::{
     CapUsageChecker, FrontendsToCount, PagePlacement, PageSource, PublishError, ReservedSlug,
@@ -241,8 +241,12 @@ impl Revisions {
         page: PageToRelease,
         live: Option<&Frontend>,
     ) -> Result<PreparedPage, PageReleaseError> {
-        let (frontend, reserved) = self.release_target(&page, live).await?;
-        if let Some(revision) = self.unchanged_revision(&page, live).await? {
+        let frontend = self.release_target(&page, live)?;
+        let reserved = match live {
+            Some(_) => None,
+            None => Some(self.reserve_for_release(&page.slug).await?),
+        };
+        if let Some(revision) = unchanged_revision(&page, live) {
             return Ok(PreparedPage {
                 frontend,
                 rendered: RenderedParts::default(),
@@ -281,8 +285,12 @@ impl Revisions {
         page: &PageToRelease,
         live: Option<&Frontend>,
     ) -> Result<bool, PageReleaseError> {
-        let (frontend, _reserved) = self.release_target(page, live).await?;
-        if self.unchanged_revision(page, live).await?.is_some() {
+        let frontend = self.release_target(page, live)?;
+        // Nobody else is kept from the slug while this is only a trial.
+        if live.is_none() && !self.frontends.is_slug_free(&page.slug).await? {
+            return Err(PageReleaseError::SlugTaken(page.slug.clone()));
+        }
+        if unchanged_revision(page, live).is_some() {
             return Ok(false);
         }
         let placement = PagePlacement::public(&page.slug, project.expires_at);
@@ -292,12 +300,12 @@ impl Revisions {
         Ok(true)
     }
 
-    /// Returns the frontend that a page of a release is for, and the reserved slug of a new one.
-    async fn release_target(
+    /// Returns the frontend that a page of a release is for.
+    fn release_target(
         &self,
         page: &PageToRelease,
         live: Option<&Frontend>,
-    ) -> Result<(Frontend, Option<ReservedSlug>), PageReleaseError> {
+    ) -> Result<Frontend, PageReleaseError> {
         if let Some(live) = live {
             if page
                 .content_type
@@ -305,7 +313,7 @@ impl Revisions {
             {
                 return Err(RevisionError::TypeMismatch(live.content_type).into());
             }
-            return Ok((live.clone(), None));
+            return Ok(live.clone());
         }
         let slug = &page.slug;
         let content_type = page
@@ -314,32 +322,21 @@ impl Revisions {
         if let Some(fault) = slug_fault(slug) {
             return Err(PageReleaseError::Slug(fault));
         }
-        let reserved = self.frontends.reserve_slug(slug).await?;
-        let reserved = reserved.ok_or_else(|| PageReleaseError::SlugTaken(slug.clone()))?;
         let id =
             DeploymentId::new(&self.infra.clock, &self.infra.random).map_err(PublishError::from)?;
         let title = page.title.clone().unwrap_or_default();
-        let frontend = Frontend::new_creating(id, slug.clone(), content_type, title, self.now());
-        Ok((frontend, Some(reserved)))
+        Ok(Frontend::new_creating(
+            id,
+            slug.clone(),
+            content_type,
+            title,
+            self.now(),
+        ))
     }
 
-    /// Returns the live revision if it has the content and the title of a release's page already, and calls the project's backend.
-    async fn unchanged_revision(
-        &self,
-        page: &PageToRelease,
-        live: Option<&Frontend>,
-    ) -> Result<Option<RevisionId>, control::Error> {
-        let Some(live) = live else {
-            return Ok(None);
-        };
-        let has_title = page.title.as_ref().is_none_or(|title| *title == live.title);
-        if !has_title || live.source != Some(Digest::of(page.content.as_bytes())) {
-            return Ok(None);
-        }
-        let id = live.id;
-        let control = &self.infra.control;
-        let rebinds = control.read(move |c| would_change_backend(c, &id)).await?;
-        Ok(live.active_revision.filter(|_| !rebinds))
+    async fn reserve_for_release(&self, slug: &str) -> Result<ReservedSlug, PageReleaseError> {
+        let reserved = self.frontends.reserve_slug(slug).await?;
+        reserved.ok_or_else(|| PageReleaseError::SlugTaken(slug.to_owned()))
     }
 
     /// Makes what changes the pages of a release in its transaction.
@@ -352,6 +349,14 @@ impl Revisions {
             now: self.now(),
         }
     }
+}
+
+/// Returns the live revision if it has the content and the title of a release's page already.
+fn unchanged_revision(page: &PageToRelease, live: Option<&Frontend>) -> Option<RevisionId> {
+    let live = live?;
+    let has_title = page.title.as_ref().is_none_or(|title| *title == live.title);
+    let has_content = live.source == Some(Digest::of(page.content.as_bytes()));
+    live.active_revision.filter(|_| has_title && has_content)
 }
 
 /// Returns the source of a release's page, as it is rendered.
@@ -415,8 +420,10 @@ impl PageRelease {
         tx: &Tx<'_>,
         page: &PreparedPage,
     ) -> Result<ReleasedPage, PageReleaseError> {
-        if let Some(stored) = &page.stored {
-            self.publish_stored(tx, page, stored)?;
+        match &page.stored {
+            Some(stored) => self.publish_stored(tx, page, stored)?,
+            // The release may have made the backend anew.
+            None => rebind_backend(tx, &self.project.id, &page.frontend)?,
         }
         Ok(ReleasedPage {
             slug: page.frontend.slug.clone(),
