@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::authorship::{ConflictReason, PartConflict, ReleaseOfPart, conflict_failure};
 use super::meetings::Meetings;
+use super::merge::Precedence;
 use super::parts::{ActionText, PageText};
 use super::plan::{ApplyPlan, PlanRules};
 use super::remote_state::RemoteProjectState;
@@ -37,7 +38,7 @@ pub struct ApplyCommand {
     /// Only show the plan
     #[arg(long, conflicts_with = "yes")]
     plan: bool,
-    /// Apply what the folder has, also over what others have changed since
+    /// Apply what the folder has where both have changed, or where it is older; what only the server has changed stays
     #[arg(long)]
     force: bool,
     /// Delete the pages, and withdraw the prices, that svc.toml names no more
@@ -148,7 +149,14 @@ impl<'a> Applying<'a> {
         if state.prices.is_none() && !self.meetings.prices.is_empty() {
             state.fetch_prices(&self.api).await?;
         }
-        Ok(())
+        let folder = &self.folder;
+        let digest_of = |slug: &str| {
+            let page = folder.pages.iter().find(|page| page.slug == slug);
+            Ok(page.map(|page| PageText::of_folder(page).sha256))
+        };
+        state
+            .set_apart(&self.api, &folder.manifest, &self.meetings, digest_of)
+            .await
     }
 
     /// Makes the plan. A dry run that somebody else's release has overtaken is made anew.
@@ -180,7 +188,10 @@ impl<'a> Applying<'a> {
     async fn try_plan(&mut self) -> Result<ApplyPlan> {
         let rules = PlanRules {
             meetings: &self.meetings,
-            force: self.command.force,
+            precedence: match self.command.force {
+                true => Precedence::FolderInConflicts,
+                false => Precedence::Refuse,
+            },
             prune: self.command.prune,
         };
         let made = ApplyPlan::make(&self.api, &self.folder, self.state.as_ref(), rules).await;

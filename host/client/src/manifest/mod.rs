@@ -17,6 +17,7 @@ mod runner;
 mod scaffold;
 mod settings;
 mod steps;
+mod suffixes;
 mod templates;
 
 use std::collections::BTreeMap;

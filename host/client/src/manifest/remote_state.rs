@@ -3,13 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::suffixes::{PagesApart, is_suffixed, several_pages};
 use super::{LocalPage, Manifest, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
-use crate::error::{CliFailure, FailureExitCode, Result};
+use crate::error::Result;
 use crate::projects::{self, RemoteProject};
-use svc_base::names::{RANDOM_SUFFIX_LENGTH, append_suffix_within_limit, numbered_slugs};
-use svc_base::random::is_random_slug;
 use svc_sources::ContentType;
 
 /// A frontend on the server.
@@ -43,6 +42,11 @@ pub(super) struct RemoteBackend {
 }
 
 impl RemoteBackend {
+    /// Lists the migrations of the ledger that files have, in their order.
+    pub(super) fn scripts(&self) -> impl Iterator<Item = &AppliedMigration> {
+        self.migrations.iter().filter(|one| one.has_statement())
+    }
+
     /// Version of a script in the ledger.
     pub(super) fn version(&self, checksum: &str) -> Option<u32> {
         let mut ledger = self.migrations.iter();
@@ -57,6 +61,17 @@ pub(super) struct AppliedMigration {
     pub(super) version: u32,
     pub(super) checksum: String,
     pub(super) sql: String,
+    /// Purpose of the migration; `svc apply` writes the name of its file there.
+    #[serde(default)]
+    pub(super) note: Option<String>,
+}
+
+impl AppliedMigration {
+    /// Whether the entry has a statement. The entry of a restore is a comment alone, and belongs to no file.
+    pub(super) fn has_statement(&self) -> bool {
+        let is_blank = |line: &str| line.is_empty() || line.starts_with("--");
+        !self.sql.lines().all(|line| is_blank(line.trim()))
+    }
 }
 
 /// An action on the server.
@@ -101,6 +116,8 @@ pub(super) struct RemoteProjectState {
     pub(super) backend: Option<RemoteBackend>,
     /// Active prices with keys; `None` if nobody has asked for them.
     pub(super) prices: Option<Vec<RemotePrice>>,
+    /// Frontends whose slugs are pages' with a suffix, and which are others' pages.
+    pub(super) apart: PagesApart,
 }
 
 #[derive(Debug, Deserialize)]
@@ -198,6 +215,7 @@ impl RemoteProjectState {
             frontends,
             backend,
             prices: None,
+            apart: PagesApart::default(),
         })
     }
 
@@ -248,70 +266,18 @@ impl RemoteProjectState {
         if exact.is_some() {
             return Ok(exact);
         }
-        let suffixed = self
-            .frontends
-            .iter()
-            .filter(|one| is_suffixed(&one.slug, wanted) && !is_other(&one.slug));
+        let suffixed = self.frontends.iter().filter(|one| {
+            is_suffixed(&one.slug, wanted)
+                && !is_other(&one.slug)
+                && !self.apart.has(wanted, &one.slug)
+        });
         match suffixed.collect::<Vec<_>>()[..] {
             [] => Ok(None),
             [one] => Ok(Some(one)),
             ref several => {
-                let slugs: Vec<_> = several
-                    .iter()
-                    .map(|one| format!("`{}`", one.slug))
-                    .collect();
-                Err(CliFailure::new(
-                    FailureExitCode::Conflict,
-                    "Several pages",
-                    format!(
-                        "The page `{wanted}` may be {}: name it in svc.toml by the slug that it has.",
-                        slugs.join(" or ")
-                    ),
-                ))
+                let slugs: Vec<_> = several.iter().map(|one| one.slug.as_str()).collect();
+                Err(several_pages(wanted, &slugs))
             }
         }
-    }
-}
-
-/// Whether a slug is `wanted` with a suffix of the server: a number that it gives, or a random word.
-fn is_suffixed(slug: &str, wanted: &str) -> bool {
-    if numbered_slugs(wanted).any(|numbered| numbered == slug) {
-        return true;
-    }
-    let Some((_, suffix)) = slug.rsplit_once('-') else {
-        return false;
-    };
-    suffix.len() == RANDOM_SUFFIX_LENGTH
-        && is_random_slug(suffix)
-        && append_suffix_within_limit(wanted, suffix) == slug
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_servers_suffixes_count() {
-        for (slug, is) in [
-            ("book-2", true),
-            ("book-9", true),
-            ("book-1", false),
-            ("book-12", false),
-            ("book-31", false),
-            ("book-20261123", false),
-            ("book-rhythm", false),
-            ("book-nnnnnnn", false),
-            ("book-2k8bcd", true),
-            ("book", false),
-            ("book-", false),
-            ("book-shop", false),
-            ("book-orders", false),
-            ("book-2-b", false),
-            ("books-2", false),
-        ] {
-            assert_eq!(is_suffixed(slug, "book"), is, "{slug}");
-        }
-        let long = "b".repeat(63);
-        assert!(is_suffixed(&append_suffix_within_limit(&long, "2"), &long));
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of a project that a manifest may have: each is one text, and one that it leaves out is the server's to say.
 
-use super::ProjectFolder;
+use super::Manifest;
 use super::plan::home_slug;
 use super::remote_state::RemoteProjectState;
 use crate::error::Result;
@@ -22,23 +22,22 @@ pub(super) fn switch_text(on: bool) -> String {
     if on { "on" } else { "off" }.to_owned()
 }
 
-/// Returns what a folder says of a setting; `None` if it leaves it out. A home page is named by the slug that it has on the server.
+/// Returns what a manifest says of a setting; `None` if it leaves it out. A home page is named by the slug that it has on the server.
 ///
 /// # Errors
 /// When several pages of the server may be the home page.
 pub(super) fn local_setting(
-    folder: &ProjectFolder,
+    manifest: &Manifest,
     state: Option<&RemoteProjectState>,
     name: &str,
 ) -> Result<Option<String>> {
-    let manifest = &folder.manifest;
     Ok(match name {
         HOME => {
             let Some(wanted) = &manifest.home else {
                 return Ok(None);
             };
             let found = match state {
-                Some(state) => home_slug(folder, state, wanted)?,
+                Some(state) => home_slug(manifest, state, wanted)?,
                 None => None,
             };
             // A page that is still to be made is wanted by its own name.

@@ -83,6 +83,14 @@ impl<T> MetPart<T> {
     }
 }
 
+impl MetPart<PageText> {
+    /// Lists the digests of the texts that the folder has released, or was about to.
+    pub(super) fn digests(&self) -> impl Iterator<Item = &str> {
+        let texts = self.both.iter().chain(&self.sent);
+        texts.map(|text| text.sha256.as_str())
+    }
+}
+
 impl Meetings {
     fn new(server: &Url, project: &str) -> Self {
         Self {
@@ -169,6 +177,16 @@ impl Meetings {
         folder.write(&name, &bytes, true)
     }
 
+    /// Whether the folder and the server have both had this page.
+    pub(super) fn has_met_page(&self, slug: &str) -> bool {
+        self.pages.get(slug).is_some_and(|met| met.both.is_some())
+    }
+
+    /// Whether the folder and the server have both had this action.
+    pub(super) fn has_met_action(&self, name: &str) -> bool {
+        self.actions.get(name).is_some_and(|met| met.both.is_some())
+    }
+
     /// Whether these are the meetings with a project.
     pub(super) fn is_of(&self, project: &str) -> bool {
         self.project == project
@@ -235,7 +253,7 @@ impl Meetings {
             }
         }
         for name in SETTINGS {
-            let local = local_setting(folder, Some(state), name)?;
+            let local = local_setting(&folder.manifest, Some(state), name)?;
             if let Some(local) = local {
                 let remote = remote_setting(Some(state), name);
                 meet_part(&mut self.settings, name, (local, remote), None);

@@ -58,13 +58,33 @@ pub(super) fn needs_history<T: PartialEq>(
     matches!(met, LastMeeting::Unknown) && local.is_some() && remote.is_some() && local != remote
 }
 
+/// Rule for the parts that the folder and the server have differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precedence {
+    /// A conflict is refused.
+    Refuse,
+    /// The folder's counts where both have changed, and where it is older. What only the server has changed is left alone.
+    FolderInConflicts,
+    /// The folder's counts: the server is for this folder alone.
+    Folder,
+}
+
+impl Precedence {
+    /// Whether the folder's counts also where it has an earlier text, so that no history is needed.
+    pub(super) fn takes_older(self) -> bool {
+        self != Self::Refuse
+    }
+}
+
 impl Decision {
-    /// Decision where the folder's counts, whatever the server has.
-    pub(super) fn forced(self, is_in_folder: bool) -> Self {
-        match self {
-            Self::Conflict | Self::Stale | Self::ServerNewer if is_in_folder => Self::Apply,
-            Self::Conflict => Self::End,
-            decision => decision,
+    /// Decision by a rule for what differs.
+    pub(super) fn by(self, rule: Precedence, is_in_folder: bool) -> Self {
+        match (self, rule) {
+            (decision, Precedence::Refuse) => decision,
+            (Self::Conflict | Self::Stale, _) if is_in_folder => Self::Apply,
+            (Self::Conflict, _) => Self::End,
+            (Self::ServerNewer, Precedence::Folder) if is_in_folder => Self::Apply,
+            (decision, _) => decision,
         }
     }
 }

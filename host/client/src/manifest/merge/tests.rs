@@ -43,16 +43,27 @@ fn each_case_has_its_decision() {
 }
 
 #[test]
-fn force_means_the_folders() {
-    for (decision, is_in_folder, expected) in [
-        (Decision::Conflict, true, Decision::Apply),
-        (Decision::Stale, true, Decision::Apply),
-        (Decision::ServerNewer, true, Decision::Apply),
-        (Decision::Conflict, false, Decision::End),
-        (Decision::OnlyServer, false, Decision::OnlyServer),
-        (Decision::Same, true, Decision::Same),
+fn each_rule_decides_about_what_differs() {
+    use Decision::{Apply, Conflict, End, OnlyServer, Same, ServerNewer, Stale};
+    for (decision, is_in_folder, forced, own) in [
+        (Conflict, true, Apply, Apply),
+        (Stale, true, Apply, Apply),
+        // Nobody has named what only the server has changed.
+        (ServerNewer, true, ServerNewer, Apply),
+        (ServerNewer, false, ServerNewer, ServerNewer),
+        (Conflict, false, End, End),
+        (OnlyServer, false, OnlyServer, OnlyServer),
+        (Same, true, Same, Same),
+        (Apply, true, Apply, Apply),
     ] {
-        assert_eq!(decision.forced(is_in_folder), expected, "{decision:?}");
+        for (rule, expected) in [
+            (Precedence::Refuse, decision),
+            (Precedence::FolderInConflicts, forced),
+            (Precedence::Folder, own),
+        ] {
+            let found = decision.by(rule, is_in_folder);
+            assert_eq!(found, expected, "{decision:?} {rule:?} {is_in_folder}");
+        }
     }
 }
 
@@ -111,9 +122,11 @@ impl Folder {
         };
         let earlier = server.earlier.clone();
         let mut decision = decide(self.local.as_ref(), met, looked.as_ref(), &earlier);
+        let is_newer = decision == Decision::ServerNewer;
         if force {
-            decision = decision.forced(self.local.is_some());
+            decision = decision.by(Precedence::FolderInConflicts, self.local.is_some());
         }
+        assert_eq!(is_newer, decision == Decision::ServerNewer);
         if let Some(text) = between {
             assert!(server.release(server.live, text));
         }

@@ -11,6 +11,7 @@ use super::super::settings::{
     DESCRIPTION, HOME, ROOMS, SETTINGS, local_setting, remote_setting, switch_text,
 };
 use super::super::steps::{Change, PlanStep, PlanStepDescription};
+use super::super::suffixes::unknown_page;
 use super::super::{LocalPage, ProjectFolder};
 use super::{ApplyPlan, MAX_SHOWN_ACTIONS, PlanRules, ReleasePart};
 use crate::api::ApiClient;
@@ -39,17 +40,14 @@ impl<'a> Planner<'a> {
         part: &Compared<'_, T>,
         earlier: Option<&[T]>,
     ) -> Option<Decision> {
-        let meetings = self.rules.meetings;
+        let (meetings, rule) = (self.rules.meetings, self.rules.precedence);
         let decision = match meetings.decide(part.met, part.local, part.remote, earlier) {
             PartDecision::Made(decision) => decision,
             // The folder's counts, also if it is older.
-            PartDecision::NeedsHistory if self.rules.force => Decision::Apply,
+            PartDecision::NeedsHistory if rule.takes_older() => Decision::Apply,
             PartDecision::NeedsHistory => return None,
         };
-        match self.rules.force {
-            true => Some(decision.forced(part.local.is_some())),
-            false => Some(decision),
-        }
+        Some(decision.by(rule, part.local.is_some()))
     }
 
     /// Adds what a decision says of a part that is not changed. Returns whether it is changed or ends.
@@ -178,9 +176,13 @@ impl<'a> Planner<'a> {
                 Some(state) => state.find_frontend(page, folder)?,
                 None => None,
             };
-            if let Some(frontend) = frontend {
-                check_type(page, frontend.content_type)?;
-                taken.push(frontend.slug.as_str());
+            match (frontend, state) {
+                (Some(frontend), _) => {
+                    check_type(page, frontend.content_type)?;
+                    taken.push(frontend.slug.as_str());
+                }
+                (None, Some(state)) => self.check_apart(page, state)?,
+                (None, None) => {}
             }
             let local = PageText::of_folder(page);
             let text = frontend.map(PageText::of_server);
@@ -204,6 +206,17 @@ impl<'a> Planner<'a> {
         match state {
             Some(state) => self.plan_left_pages(state, &taken).await,
             None => Ok(()),
+        }
+    }
+
+    /// Checks that a new page is not one that the server has with a suffix. A page that was met is known by its slug.
+    fn check_apart(&self, page: &LocalPage, state: &RemoteProjectState) -> Result<()> {
+        let met = self.rules.meetings.pages.get(&page.slug);
+        let is_known = met.is_some_and(|met| met.slug.is_some());
+        match state.apart.of(&page.slug) {
+            [] => Ok(()),
+            _ if is_known => Ok(()),
+            slugs => Err(unknown_page(&page.slug, slugs)),
         }
     }
 
@@ -300,7 +313,7 @@ impl<'a> Planner<'a> {
     pub(super) fn plan_settings(&mut self) -> Result<Vec<PlanStep>> {
         let mut steps = Vec::new();
         for name in SETTINGS {
-            let Some(local) = local_setting(self.folder, self.state, name)? else {
+            let Some(local) = local_setting(&self.folder.manifest, self.state, name)? else {
                 continue;
             };
             // A new project is created with its description.

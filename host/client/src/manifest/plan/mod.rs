@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::authorship::{PartConflict, conflict_failure};
 use super::meetings::Meetings;
+use super::merge::Precedence;
 use super::parts::{ActionText, PageText};
 use super::release::{
     ReleaseLimits, ReleasePart, choose_free_slug, release_body, sort_parts, with_part_files,
@@ -13,7 +14,7 @@ use super::release::{
 use super::remote_state::{AppliedMigration, RemoteBackend, RemoteProjectState};
 use super::runner::is_too_long;
 use super::steps::{Change, PlanStep, PlanStepDescription};
-use super::{LocalPage, ProjectFolder};
+use super::{LocalPage, Manifest, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
@@ -33,8 +34,8 @@ pub(super) const MIGRATIONS_DIFFER: &str = "The migrations differ";
 pub(super) struct PlanRules<'a> {
     /// Texts that both had when they last met.
     pub(super) meetings: &'a Meetings,
-    /// Whether the folder's counts, whatever the server has.
-    pub(super) force: bool,
+    /// Rule for what the folder and the server have differently.
+    pub(super) precedence: Precedence,
     /// Whether pages and prices that have left the manifest end.
     pub(super) prune: bool,
 }
@@ -109,7 +110,7 @@ impl ApplyPlan {
     ) -> Result<Self> {
         let rules = PlanRules {
             meetings: &state.map(Meetings::of_own_server).unwrap_or_default(),
-            force: true,
+            precedence: Precedence::Folder,
             prune: false,
         };
         Self::make(api, folder, state, rules).await
@@ -289,14 +290,14 @@ impl ApplyPlan {
 
 /// Slug of the home page on the server; `None` if it does not exist yet.
 pub(super) fn home_slug(
-    folder: &ProjectFolder,
+    manifest: &Manifest,
     state: &RemoteProjectState,
     wanted: &str,
 ) -> Result<Option<String>> {
     if wanted.is_empty() {
         return Ok(Some(String::new()));
     }
-    let is_other = |slug: &str| folder.manifest.pages.contains_key(slug);
+    let is_other = |slug: &str| manifest.pages.contains_key(slug);
     let frontend = state.find_frontend_by_slug(wanted, is_other)?;
     Ok(frontend.map(|frontend| frontend.slug.clone()))
 }
@@ -312,7 +313,8 @@ fn pending_migrations(folder: &ProjectFolder, applied: &[AppliedMigration]) -> R
     };
     let name = &folder.migrations[first].name;
     let in_folder = |checksum: &str| folder.migrations.iter().any(|one| one.checksum == checksum);
-    let foreign = applied.iter().find(|one| !in_folder(&one.checksum));
+    let mut scripts = applied.iter().filter(|one| one.has_statement());
+    let foreign = scripts.find(|one| !in_folder(&one.checksum));
     if let Some(foreign) = foreign {
         let detail = format!(
             "The server has applied migration {}, which is none of the folder's, and {name} is none of the server's. If {name} was changed after it was applied, put it back, and the change into a new file; if somebody else has migrated, `svc pull` brings their file.",

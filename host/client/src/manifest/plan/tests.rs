@@ -1,7 +1,7 @@
 //! Plans of changes.
 
+use super::super::MigrationFile;
 use super::super::remote_state::AppliedMigration;
-use super::super::{Manifest, MigrationFile};
 use super::*;
 
 fn folder(migrations: &[&str]) -> ProjectFolder {
@@ -32,6 +32,10 @@ fn only_what_comes_after_the_ledger_is_pending() {
         // It was changed after it was applied.
         (&["a2", "b"], &["a", "b"], None),
         (&["a", "c"], &["a", "b"], None),
+        // A restore is no file's.
+        (&["a", "b"], &["a", "restore"], Some(&[1])),
+        (&["a", "b"], &["restore", "a"], Some(&[1])),
+        (&["a", "c"], &["a", "restore", "b"], None),
         // A new one between old ones.
         (&["a", "a2", "b"], &["a", "b"], None),
     ] {
@@ -40,7 +44,13 @@ fn only_what_comes_after_the_ledger_is_pending() {
             .map(|(version, checksum)| AppliedMigration {
                 version,
                 checksum: (*checksum).to_owned(),
-                sql: String::new(),
+                sql: match *checksum {
+                    "restore" => {
+                        "-- 3: restored to 2026-11-20, at 2026-11-21.\n\n  -- No more.\n".to_owned()
+                    }
+                    _ => "-- Adds\nCREATE TABLE a (b);".to_owned(),
+                },
+                note: None,
             });
         let found = pending_migrations(&folder(files), &ledger.collect::<Vec<_>>());
         assert_eq!(found.ok().as_deref(), expected, "{files:?}");

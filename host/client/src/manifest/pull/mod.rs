@@ -1,19 +1,17 @@
 //! `svc pull`: makes the folder like the server.
 
+mod notes;
+mod scripts;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::meetings::Meetings;
-use super::parts::{Comparable as _, PriceTerms};
 use super::prices::{Interval, PriceEntry, Recurrence};
 use super::remote_state::{RemoteFrontend, RemotePrice, RemoteProjectState};
-use super::{
-    AcceptedOwners, FolderBudget, MANIFEST_FILE, Manifest, ManifestPageEntry, MigrationFile,
-    ProjectFolder, SQL_EXTENSION, sql_files,
-};
-use crate::actions::file_text;
+use super::{AcceptedOwners, MANIFEST_FILE, Manifest, ManifestPageEntry, ProjectFolder};
 use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::{DirectoryHandle, FileComparison};
@@ -84,12 +82,20 @@ impl PullCommand {
             bytes: 0,
             notes: Vec::new(),
         };
+        let (project, server) = (&state.project.id, api.server_url());
+        let (meetings, note) = Meetings::read(&files.folder, self.owners, server, project);
+        files.notes.extend(note);
+        if let Some(manifest) = &manifest {
+            files
+                .set_apart(&api, manifest, &mut state, &meetings)
+                .await?;
+        }
         let manifest = files.add_manifest(manifest, &state)?;
         files.add_pages(&api, &manifest, &state).await?;
         files.add_sql(&manifest, &state)?;
-        files.note_prices(&manifest, &state);
+        files.note_differences(&manifest, &state, &meetings)?;
         self.write(&files, &api, &state)?;
-        self.write_meeting(&files.folder, &api, &state)
+        self.write_meeting(&files.folder, meetings, &state)
     }
 
     /// Finds the project of the folder, else the one that is named; returns it with a client of its server, and with the folder's manifest.
@@ -131,17 +137,12 @@ impl PullCommand {
     fn write_meeting(
         &self,
         directory: &DirectoryHandle,
-        api: &ApiClient,
+        mut meetings: Meetings,
         state: &RemoteProjectState,
     ) -> Result<()> {
         let mut folder = ProjectFolder::read(directory, self.owners)?;
         let environment = self.project_option.environment();
         folder.manifest = folder.manifest.in_environment(environment.as_deref())?;
-        let (project, server) = (&state.project.id, api.server_url());
-        let (mut meetings, note) = Meetings::read(directory, self.owners, server, project);
-        if let Some(note) = note {
-            self.common.output().print_note(&note);
-        }
         let before = meetings.clone();
         meetings.meet(&folder, state)?;
         meetings.take_actions(&folder, state);
@@ -202,6 +203,34 @@ impl PullCommand {
 }
 
 impl PullPlan {
+    /// Sets the frontends apart that only look like the folder's pages: they are brought as pages of their own.
+    async fn set_apart(
+        &mut self,
+        api: &ApiClient,
+        manifest: &Manifest,
+        state: &mut RemoteProjectState,
+        meetings: &Meetings,
+    ) -> Result<()> {
+        let folder = &self.folder;
+        let digest_of = |slug: &str| match manifest.pages.get(slug) {
+            Some(entry) => Ok(local_page(folder, entry)?.map(|(_, digest)| digest)),
+            None => Ok(None),
+        };
+        state.set_apart(api, manifest, meetings, digest_of).await?;
+        for (wanted, slugs) in state.apart.iter() {
+            let is_known = meetings
+                .pages
+                .get(wanted)
+                .is_some_and(|met| met.slug.is_some());
+            for slug in slugs.iter().filter(|_| !is_known) {
+                self.notes.push(format!(
+                    "The page `{slug}` never had the text of `{wanted}`: it counts as another page."
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a file, unless the folder has the same content.
     ///
     /// # Errors
@@ -331,13 +360,11 @@ impl PullPlan {
                 continue;
             };
             let path = self.folder.display_path(entry.file());
-            if let Some(bytes) = self.folder.read_if_exists(entry.file())? {
-                let source = SourceToPublish::from_bytes(&path, &bytes, None)?;
-                let digest = Digest::of(source.content.as_bytes()).to_string();
+            if let Some((is_as_published, digest)) = local_page(&self.folder, entry)? {
                 if frontend.content_sha256.as_ref() == Some(&digest) {
                     continue;
                 }
-                if bytes != source.content.as_bytes() {
+                if !is_as_published {
                     let note =
                         "is published in another form than it has, and differs: it is not replaced";
                     self.notes.push(format!("{} {note}.", path.display()));
@@ -353,68 +380,20 @@ impl PullPlan {
         }
         Ok(())
     }
+}
 
-    /// Adds missing migrations, which must come after those in the folder, and the actions.
-    fn add_sql(&mut self, manifest: &Manifest, state: &RemoteProjectState) -> Result<()> {
-        let Some(backend) = &state.backend else {
-            return Ok(());
-        };
-        let mut known = Vec::new();
-        let mut budget = FolderBudget::new();
-        for file in sql_files(&self.folder, manifest.migrations(), false)? {
-            let sql = budget.read_text(&self.folder, &file)?;
-            known.push((MigrationFile::new(&self.folder, &file, sql), file));
-        }
-        for applied in &backend.migrations {
-            if known
-                .iter()
-                .any(|(one, _)| one.checksum == applied.checksum)
-            {
-                continue;
-            }
-            let name = manifest
-                .migrations()
-                .join(format!("{:04}.{SQL_EXTENSION}", applied.version));
-            for (one, file) in &known {
-                let version = backend.version(&one.checksum);
-                let before = version.is_some_and(|version| version < applied.version);
-                if *file == name || (*file < name) != before {
-                    let [file, name] = [file, &name].map(|name| self.folder.display_path(name));
-                    return Err(misplaced_migration(&file, before, &name, applied.version));
-                }
-            }
-            self.add(name, &applied.sql)?;
-        }
-        for action in &backend.actions {
-            let name = format!("{}.{SQL_EXTENSION}", action.name);
-            self.add(
-                manifest.actions().join(name),
-                &file_text(&action.sql, &action.defaults),
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Notes the prices that differ from those of the manifest, which keeps what its author wrote.
-    fn note_prices(&mut self, manifest: &Manifest, state: &RemoteProjectState) {
-        for price in &manifest.prices {
-            let local = PriceTerms::of_folder(price);
-            let Some(remote) = state.price(&price.key) else {
-                continue;
-            };
-            let there = PriceTerms::of_server(remote);
-            if there.beside(Some(&local)) != local {
-                self.notes.push(format!(
-                    "The price `{}` differs from svc.toml: the server has {} {} for {}, {}. Change it in svc.toml.",
-                    price.key,
-                    there.amount,
-                    there.currency,
-                    there.product,
-                    there.label
-                ));
-            }
-        }
-    }
+/// Reads the file of a page; returns whether it is published as it is, and the digest of what is published. `None` if there is none.
+fn local_page(
+    folder: &DirectoryHandle,
+    entry: &ManifestPageEntry,
+) -> Result<Option<(bool, String)>> {
+    let Some(bytes) = folder.read_if_exists(entry.file())? else {
+        return Ok(None);
+    };
+    let path = folder.display_path(entry.file());
+    let source = SourceToPublish::from_bytes(&path, &bytes, None)?;
+    let digest = Digest::of(source.content.as_bytes()).to_string();
+    Ok(Some((bytes == source.content.as_bytes(), digest)))
 }
 
 /// Entry of a price that no manifest has.
@@ -436,7 +415,7 @@ fn price_entry(price: &RemotePrice) -> PriceEntry {
 fn check_count(state: &RemoteProjectState) -> Result<()> {
     let backend = state.backend.as_ref();
     let scripts = backend.map_or(0, |backend| {
-        backend.migrations.len() + backend.actions.len()
+        backend.scripts().count() + backend.actions.len()
     });
     match state.frontends.len() + scripts <= MAX_FILES {
         true => Ok(()),
@@ -455,20 +434,6 @@ fn project_too_large(detail: String) -> CliFailure {
         FailureExitCode::NoAnswer,
         "The project is too large",
         detail,
-    )
-}
-
-/// Failure of a migration file that sorts on the wrong side of a migration from the server.
-fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> CliFailure {
-    let side = if before { "before" } else { "behind" };
-    CliFailure::new(
-        FailureExitCode::Conflict,
-        "The migrations differ",
-        format!(
-            "Migration {version} of the server belongs at {}: give {} a name that comes {side} it, and pull again.",
-            path.display(),
-            file.display()
-        ),
     )
 }
 
