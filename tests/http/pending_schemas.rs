@@ -126,7 +126,7 @@ async fn changes_of_actions_are_part_of_a_transaction() {
             let changed = apply_action_changes(tx, &target, &changes)?;
             match fails {
                 true => Err(BackendError::NoProject),
-                false => Ok((changed.version_of("fresh"), changed.ended)),
+                false => Ok((changed.defined[0].version, changed.ended)),
             }
         });
         changed.await
@@ -145,7 +145,7 @@ async fn changes_of_actions_are_part_of_a_transaction() {
     assert_eq!(names(&actions), ["old", "stays"]);
     fixture.call_ok("old", &json!({})).await;
     let done = change(1, false).await.unwrap();
-    assert_eq!(done, (Some(1), vec!["old".to_owned()]));
+    assert_eq!(done, (1, vec!["old".to_owned()]));
     let actions = fixture.detail().await["actions"].clone();
     assert_eq!(names(&actions), ["fresh", "stays"]);
     fixture

@@ -15,6 +15,7 @@ use crate::config::Limits;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::deployments::revisions::requests::MAX_MESSAGE_CHARACTERS;
 use crate::deployments::revisions::{ExpectedPage, ExpectedRevision, PageToRelease};
+use crate::http::bounded_list::optional_list_at_most;
 use crate::http::extract::{body_too_large, check_characters, invalid_request};
 use crate::http::problem::Problem;
 use svc_base::names::is_slug;
@@ -31,18 +32,23 @@ const MAX_EXPECTED_CHARS: usize = 64;
 #[serde(deny_unknown_fields)]
 pub struct ReleaseProject {
     /// Migrations of the backend, in order. The first one makes the backend of a project that has none.
+    #[serde(default, deserialize_with = "optional_list_at_most::<_, _, MAX_PARTS>")]
     #[schema(max_items = 100)]
     pub migrations: Option<Vec<MigrationRequest>>,
     /// Actions to define, each name once; one that is left out stays as it is.
+    #[serde(default, deserialize_with = "optional_list_at_most::<_, _, MAX_PARTS>")]
     #[schema(max_items = 100)]
     pub actions: Option<Vec<ActionRequest>>,
     /// Actions to end, each name once.
+    #[serde(default, deserialize_with = "optional_list_at_most::<_, _, MAX_PARTS>")]
     #[schema(max_items = 100)]
     pub remove_actions: Option<Vec<ActionRemovalRequest>>,
     /// Pages to publish, each slug once; one that is left out stays as it is.
+    #[serde(default, deserialize_with = "optional_list_at_most::<_, _, MAX_PARTS>")]
     #[schema(max_items = 100)]
     pub pages: Option<Vec<PageRequest>>,
     /// Pages to remove, each slug once.
+    #[serde(default, deserialize_with = "optional_list_at_most::<_, _, MAX_PARTS>")]
     #[schema(max_items = 100)]
     pub remove_pages: Option<Vec<PageRemovalRequest>>,
     /// The slug of the frontend that the project's origin leads to, after the release; an empty one for the oldest.

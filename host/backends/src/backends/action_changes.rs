@@ -39,24 +39,13 @@ pub struct ActionChangeTarget {
     pub now: Timestamp,
 }
 
-/// Actions after a change.
+/// Actions that a change was about, after it.
 #[derive(Clone, Debug)]
 pub struct ChangedActions {
-    /// Newest version of every action that the backend has, by name.
-    pub actions: Vec<StoredActionVersion>,
+    /// Newest version of each action that was to be defined.
+    pub defined: Vec<StoredActionVersion>,
     /// Names of the actions that ended.
     pub ended: Vec<String>,
-}
-
-impl ChangedActions {
-    /// Returns the version that an action has, if there is such an action.
-    pub fn version_of(&self, name: &str) -> Option<u32> {
-        self.find(name).map(|action| action.version)
-    }
-
-    fn find(&self, name: &str) -> Option<&StoredActionVersion> {
-        self.actions.iter().find(|action| action.name == name)
-    }
 }
 
 /// Effect of a definition on an action.
@@ -82,20 +71,13 @@ impl ActionDefinitionEffect {
 }
 
 impl ActionChanges {
-    /// Lists the actions that end, of those that the backend has.
-    pub(super) fn ended<'a>(
-        &self,
-        known: &'a [StoredActionVersion],
-    ) -> Vec<&'a StoredActionVersion> {
-        let defined = self.define.iter().map(JudgedAction::name);
-        let defined: HashSet<&str> = defined.collect();
+    /// Lists the names that end, of those of the actions that the backend has.
+    pub(super) fn ended<'a>(&self, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+        let defined: HashSet<&str> = self.define.iter().map(JudgedAction::name).collect();
         let removed = self.remove.iter().map(|removal| removal.name.as_str());
         let removed: HashSet<&str> = removed.collect();
-        let ends = |action: &&StoredActionVersion| {
-            let name = action.name.as_str();
-            removed.contains(name) || self.replace && !defined.contains(name)
-        };
-        known.iter().filter(ends).collect()
+        let ends = |name: &&str| removed.contains(name) || self.replace && !defined.contains(name);
+        known.into_iter().filter(ends).collect()
     }
 
     /// Lists the actions to change, each with the version that it must have, and whether it is to end.
@@ -120,12 +102,7 @@ pub fn apply(
     target: &ActionChangeTarget,
     changes: &ActionChanges,
 ) -> Result<ChangedActions, BackendError> {
-    let ActionChangeTarget {
-        project,
-        backend: id,
-        most_bytes,
-        now,
-    } = target;
+    let (id, most_bytes) = (&target.backend, target.most_bytes);
     if !store::exists(tx, id).map_err(control::Error::from)? {
         return Err(BackendError::NotFound);
     }
@@ -134,48 +111,65 @@ pub fn apply(
     if !conflicts.is_empty() {
         return Err(BackendError::ActionConflict(conflicts));
     }
-    let known = store::actions(tx, id).map_err(control::Error::from)?;
-    let ended = changes.ended(&known);
-    for action in &ended {
-        store::end_action(tx, id, &action.name, action.version)?;
-        let name = format!("{id}/{}", action.name);
-        projects::record_audit(tx, project, AuditAction::ActionDelete, &name, *now)?;
-    }
-    let defined = define(tx, target, &changes.define, &known)?;
-    if !defined.is_empty() {
+    let ended = end(tx, target, changes)?;
+    let (defined, new) = define(tx, target, &changes.define)?;
+    if !new.is_empty() {
         let taken = store::definition_bytes(tx, id).map_err(control::Error::from)?;
-        if taken > *most_bytes {
-            return Err(BackendError::definitions_full(*most_bytes));
+        if taken > most_bytes {
+            return Err(BackendError::definitions_full(most_bytes));
         }
-        record_definitions(tx, target, changes.is_rollback, &defined)?;
+        record_definitions(tx, target, changes.is_rollback, &new)?;
     }
-    if !ended.is_empty() || !defined.is_empty() {
+    if !ended.is_empty() || !new.is_empty() {
         tx.note(ControlChange::ActionsDefined(*id));
     }
-    Ok(ChangedActions {
-        actions: store::actions(tx, id).map_err(control::Error::from)?,
-        ended: ended
-            .into_iter()
-            .map(|action| action.name.clone())
-            .collect(),
-    })
+    Ok(ChangedActions { defined, ended })
 }
 
-/// Stores the next versions of the actions that change; returns their names.
+/// Ends the actions that a change leaves out; returns their names. All names are read only where all may end: a backend may have many
+/// actions, and everybody's changes wait meanwhile.
+fn end(
+    tx: &Tx<'_>,
+    target: &ActionChangeTarget,
+    changes: &ActionChanges,
+) -> Result<Vec<String>, control::Error> {
+    let (project, id, now) = (&target.project, &target.backend, target.now);
+    let known = match changes.replace {
+        true => store::action_names(tx, id)?,
+        false => {
+            let removed = changes.remove.iter();
+            removed.map(|removal| removal.name.clone()).collect()
+        }
+    };
+    let mut ended = Vec::new();
+    for name in changes.ended(known.iter().map(String::as_str)) {
+        let Some(version) = store::newest_version(tx, id, name)? else {
+            continue;
+        };
+        store::end_action(tx, id, name, version)?;
+        let target = format!("{id}/{name}");
+        projects::record_audit(tx, project, AuditAction::ActionDelete, &target, now)?;
+        ended.push(name.to_owned());
+    }
+    Ok(ended)
+}
+
+/// Stores the next versions of the actions that change; returns the newest version of each action, and the names of those that changed.
 fn define<'a>(
     tx: &Tx<'_>,
     target: &ActionChangeTarget,
     new: &'a [JudgedAction],
-    known: &[StoredActionVersion],
-) -> Result<Vec<&'a str>, control::Error> {
+) -> Result<(Vec<StoredActionVersion>, Vec<&'a str>), control::Error> {
     let id = &target.backend;
-    let mut defined = Vec::new();
+    let (mut defined, mut changed) = (Vec::new(), Vec::new());
     for action in new {
-        let newest = known.iter().find(|known| known.name == action.row.name);
-        if ActionDefinitionEffect::compare(action, newest) == ActionDefinitionEffect::Nothing {
-            continue;
-        }
+        let newest = store::newest_action(tx, id, action.name())?;
+        let effect = ActionDefinitionEffect::compare(action, newest.as_ref());
         let last = match newest {
+            Some(newest) if effect == ActionDefinitionEffect::Nothing => {
+                defined.push(newest);
+                continue;
+            }
             Some(newest) => newest.version,
             None => store::take_ended_version(tx, id, action.name())?,
         };
@@ -185,9 +179,10 @@ fn define<'a>(
             ..action.row.clone()
         };
         store::insert_action(tx, id, &row)?;
-        defined.push(action.name());
+        defined.push(row);
+        changed.push(action.name());
     }
-    Ok(defined)
+    Ok((defined, changed))
 }
 
 /// Records new versions: one entry of a batch, and one of each action that was put back.
@@ -240,9 +235,10 @@ impl ActionDefinitions {
             replace,
             ..ActionChanges::default()
         };
-        let changed = self.change(project, id, changes, None).await?;
+        self.change(project, id, changes, None).await?;
         fault::point("define.committed");
-        Ok(changed.actions)
+        let list = move |c: &_| store::actions(c, &id);
+        Ok(self.backends.infra.control.read(list).await?)
     }
 
     /// Makes an earlier version of an action the newest one again, if it is allowed and works still.
@@ -276,10 +272,7 @@ impl ActionDefinitions {
         let name = wanted.0.clone();
         let changed = self.change(project, id, changes, Some(wanted)).await?;
         fault::point("rollback_action.committed");
-        let action = changed
-            .actions
-            .into_iter()
-            .find(|action| action.name == name);
+        let action = changed.defined.into_iter().next();
         action.ok_or(BackendError::NoAction(name))
     }
 

@@ -73,8 +73,8 @@ impl ActionDefinitions {
             let conflicts = store::version_conflicts(c, Some(&id), expected.expectations())?;
             let actions = store::actions(c, &id)?;
             let mut taken = store::definition_bytes(c, &id)?;
-            for ended in expected.ended(&actions) {
-                let freed = store::bytes_freed_by_end(c, &id, &ended.name)?;
+            for ended in expected.ended(actions.iter().map(|action| &*action.name)) {
+                let freed = store::bytes_freed_by_end(c, &id, ended)?;
                 taken = taken.saturating_sub(freed);
             }
             Ok((conflicts, actions, taken))
@@ -112,8 +112,8 @@ fn try_changes(
     changes: &ActionChanges,
     most: u64,
 ) -> Result<TriedActions, BackendError> {
-    let ended = changes.ended(&actions);
-    let removed: Vec<String> = ended.into_iter().map(|one| one.name.clone()).collect();
+    let ended = changes.ended(actions.iter().map(|action| &*action.name));
+    let removed: Vec<String> = ended.into_iter().map(str::to_owned).collect();
     let gone: HashSet<&String> = removed.iter().collect();
     actions.retain(|action| !gone.contains(&action.name));
     let mut defines = false;

@@ -5,8 +5,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::calls::requests::{NamedParams, SqlValue};
-use super::model::{MAX_NOTE_CHARS, NewAction};
+use super::model::{MAX_BATCH, MAX_NOTE_CHARS, NewAction};
 use super::service::NewBackend;
+use crate::http::bounded_list::list_at_most;
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
 use svc_base::numbers::{WholeNumber, optional_whole_number};
@@ -61,6 +62,7 @@ pub struct DryRunQuery {
 #[serde(deny_unknown_fields)]
 pub struct DefineActions {
     /// At least one; one that is left out stays as it is, without `replace`.
+    #[serde(deserialize_with = "list_at_most::<_, _, MAX_BATCH>")]
     #[schema(min_items = 1, max_items = 200)]
     pub actions: Vec<ActionRequest>,
     /// An extension. Whether the actions end that are left out; no, if absent.

@@ -322,6 +322,26 @@ pub(super) fn actions(
     .collect()
 }
 
+/// Lists the names of the actions, in their order.
+pub(super) fn action_names(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<String>> {
+    c.prepare_cached("SELECT DISTINCT name FROM actions WHERE backend_id = ?1 ORDER BY name")?
+        .query_map([id], |row| row.get(0))?
+        .collect()
+}
+
+/// Returns the newest version of an action, if the action exists.
+pub(super) fn newest_action(
+    c: &Connection,
+    id: &BackendId,
+    name: &str,
+) -> rusqlite::Result<Option<StoredActionVersion>> {
+    c.prepare_cached(&format!(
+        "SELECT {ACTION_COLUMNS} FROM actions WHERE backend_id = ?1 AND name = ?2 ORDER BY version DESC LIMIT 1"
+    ))?
+    .query_row(params![id, name], action_from_row)
+    .optional()
+}
+
 /// Returns a version of an action.
 pub(super) fn action_version(
     c: &Connection,

@@ -1,5 +1,6 @@
 //! HTTP without any domain: errors, bodies, queries, documents, hosts and rate limits.
 
+pub mod bounded_list;
 pub mod byte_budget;
 mod capacity;
 pub mod client_ip;

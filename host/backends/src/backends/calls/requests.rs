@@ -1,5 +1,7 @@
 //! Requests of action calls and of owners' queries, and their checks.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -366,11 +368,13 @@ impl<'de, V: ParseParam> Deserialize<'de> for NamedParams<V> {
             ) -> Result<NamedParams<V>, A::Error> {
                 use serde::de::Error;
                 let mut params = Vec::new();
+                // Compared by hash: a hostile document has as many names as its bytes allow.
+                let mut known = HashSet::new();
                 while let Some(name) = map.next_key::<String>()? {
                     let value: Box<RawValue> = map.next_value()?;
                     let value = V::parse(&value)
                         .map_err(|why| A::Error::custom(format_args!("`{name}` {why}")))?;
-                    if params.iter().any(|(known, _)| *known == name) {
+                    if !known.insert(name.clone()) {
                         return Err(A::Error::custom(format_args!("`{name}` is named twice")));
                     }
                     params.push((name, value));

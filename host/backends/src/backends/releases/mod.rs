@@ -111,8 +111,6 @@ pub struct SchemaTurn {
 pub struct JudgedDefinitions {
     migrations: Vec<JudgedMigration>,
     changes: ActionChanges,
-    /// Names of the actions to define.
-    names: Vec<String>,
     effect: Option<DryRunOutcome>,
 }
 
@@ -129,7 +127,6 @@ struct JudgedMigration {
 pub struct ActionRelease {
     target: ActionChangeTarget,
     changes: ActionChanges,
-    names: Vec<String>,
 }
 
 /// Actions of a release, after it.
@@ -238,7 +235,6 @@ impl DefinitionReleases {
         new: NewDefinitions,
         tells_broken: bool,
     ) -> Result<JudgedDefinitions, DefinitionsError> {
-        let names: Vec<String> = new.actions.iter().map(|one| one.name.clone()).collect();
         if turn.is_new && new.migrations.is_empty() {
             check_nothing_to_change(&new)?;
         }
@@ -246,7 +242,6 @@ impl DefinitionReleases {
             return Ok(JudgedDefinitions {
                 migrations: Vec::new(),
                 changes: ActionChanges::default(),
-                names,
                 effect: None,
             });
         }
@@ -274,7 +269,6 @@ impl DefinitionReleases {
                 remove: new.removals,
                 ..ActionChanges::default()
             },
-            names,
             effect,
         };
         self.check_size(turn, &judged).await?;
@@ -392,8 +386,8 @@ impl DefinitionReleases {
             let taken = store::definition_bytes(c, &backend)?.saturating_add(scripts);
             let known = store::actions(c, &backend)?;
             let mut after = taken;
-            for ended in changes.ended(&known) {
-                let freed = store::bytes_freed_by_end(c, &backend, &ended.name)?;
+            for ended in changes.ended(known.iter().map(|action| &*action.name)) {
+                let freed = store::bytes_freed_by_end(c, &backend, ended)?;
                 after = after.saturating_sub(freed);
             }
             let new = changes.define.iter().filter(|new| {
@@ -468,12 +462,11 @@ impl DefinitionReleases {
         turn: &SchemaTurn,
         judged: JudgedDefinitions,
     ) -> Option<ActionRelease> {
-        let JudgedDefinitions { changes, names, .. } = judged;
+        let JudgedDefinitions { changes, .. } = judged;
         let changes_some = !changes.define.is_empty() || !changes.remove.is_empty();
         changes_some.then(|| ActionRelease {
             target: self.definitions.change_target(project.id, turn.backend),
             changes,
-            names,
         })
     }
 }
@@ -523,10 +516,11 @@ impl ActionRelease {
     /// `ActionConflict` with every conflict, or another [`BackendError`]; the transaction must not be committed then.
     pub fn apply(&self, tx: &Tx<'_>) -> Result<ReleasedActions, BackendError> {
         let changed: ChangedActions = apply(tx, &self.target, &self.changes)?;
-        let versions = self.names.iter();
-        let versions = versions.filter_map(|name| Some((name.clone(), changed.version_of(name)?)));
+        let defined = changed.defined.into_iter();
         Ok(ReleasedActions {
-            defined: versions.collect(),
+            defined: defined
+                .map(|action| (action.name, action.version))
+                .collect(),
             ended: changed.ended,
         })
     }

@@ -26,6 +26,7 @@ const MAX_STATE_BYTES: u64 = 4096;
 pub(super) struct DevHome {
     path: PathBuf,
     handle: DirectoryHandle,
+    inode: u64,
 }
 
 /// State that stays the same over starts, so that open pages and other shells find the server again.
@@ -35,6 +36,9 @@ pub(super) struct DevState {
     pub(super) port: Option<u16>,
     /// Credential of the workspace.
     pub(super) credential: Option<String>,
+    /// Inode of the hidden folder. A repository or an archive may bring data whose credential its author knows; it cannot know this.
+    #[serde(default)]
+    home: Option<u64>,
 }
 
 impl DevHome {
@@ -52,30 +56,59 @@ impl DevHome {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(CliFailure::file_system("Making", &path, &error)),
         };
-        check_own(&path)?;
+        let inode = check_own(&path)?;
         let handle = DirectoryHandle::open(&path)?;
         if is_new {
             // A folder that `svc init` has not made may have no `.gitignore` of its own, and a credential is kept in here.
             handle.write(Path::new(".gitignore"), b"*\n", false)?;
         }
-        Ok(Self { path, handle })
+        Ok(Self {
+            path,
+            handle,
+            inode,
+        })
     }
 
-    /// Data directory of the server.
+    /// Data directory of the server, which is to begin anew if `is_fresh`.
     ///
     /// # Errors
-    /// When something else has its name.
-    pub(super) fn data(&self) -> Result<PathBuf> {
+    /// When something else has its name, or when it was not made here.
+    pub(super) fn data(&self, is_fresh: bool) -> Result<PathBuf> {
         let data = self.path.join(DATA);
         match data.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // What is made there from here on is ours, however the start ends.
+                self.keep(&self.state())?;
+                return Ok(data);
+            }
             _ => check_own(&data)?,
+        };
+        if is_fresh || self.read_state().home == Some(self.inode) {
+            return Ok(data);
         }
-        Ok(data)
+        Err(CliFailure::new(
+            FailureExitCode::Failed,
+            "Not your data",
+            format!(
+                "{} came with the folder, from another copy or another machine, and whoever made it knows its credential. `svc dev --fresh` begins anew without it.",
+                data.display()
+            ),
+        ))
     }
 
-    /// Reads the state; one that cannot be read is empty, because all of it can be made anew.
+    /// Reads the state; one that cannot be read, or was not made here, is empty, because all of it can be made anew.
     pub(super) fn state(&self) -> DevState {
+        let state = self.read_state();
+        match state.home == Some(self.inode) {
+            true => DevState {
+                home: None,
+                ..state
+            },
+            false => DevState::default(),
+        }
+    }
+
+    fn read_state(&self) -> DevState {
         let read = self
             .handle
             .read_with_owner(Path::new(STATE_FILE), MAX_STATE_BYTES);
@@ -91,8 +124,12 @@ impl DevHome {
     /// When it cannot be written.
     pub(super) fn keep(&self, state: &DevState) -> Result<()> {
         let name = Path::new(STATE_FILE);
+        let state = DevState {
+            home: Some(self.inode),
+            ..state.clone()
+        };
         let bytes =
-            serde_json::to_vec(state).map_err(|error| CliFailure::local(error.to_string()))?;
+            serde_json::to_vec(&state).map_err(|error| CliFailure::local(error.to_string()))?;
         let mut draft = self.handle.create_temporary(name, PRIVATE_MODE)?;
         let written = draft.file.write_all(&bytes);
         written
@@ -102,6 +139,15 @@ impl DevHome {
 }
 
 impl DevState {
+    /// State of a server that runs.
+    pub(super) fn new(port: Option<u16>, credential: String) -> Self {
+        Self {
+            port,
+            credential: Some(credential),
+            home: None,
+        }
+    }
+
     /// Address to listen on: on the port of the last start if that is free, else on a free one.
     pub(super) fn address(&self) -> SocketAddr {
         let at = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -111,14 +157,14 @@ impl DevState {
     }
 }
 
-/// Checks that a path is a folder of the user, and no link to one.
-fn check_own(path: &Path) -> Result<()> {
+/// Checks that a path is a folder of the user, and no link to one; returns its inode.
+fn check_own(path: &Path) -> Result<u64> {
     let found = path
         .symlink_metadata()
         .map_err(|error| CliFailure::file_system("Reading", path, &error))?;
     let user = rustix::process::geteuid().as_raw();
     if found.is_dir() && is_trusted_owner(found.uid(), user, sudo_user()) {
-        return Ok(());
+        return Ok(found.ino());
     }
     let what = match found.is_dir() {
         true => format!("belongs to the user {}", found.uid()),
@@ -145,10 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = DevHome::open(folder.path()).unwrap();
         assert_eq!(home.state(), DevState::default());
-        let state = DevState {
-            port: Some(1),
-            credential: Some("c".to_owned()),
-        };
+        let state = DevState::new(Some(1), "c".to_owned());
         home.keep(&state).unwrap();
         home.keep(&state).unwrap();
         let home = DevHome::open(folder.path()).unwrap();
@@ -176,19 +219,39 @@ mod tests {
         assert!(refused.contains(".svc is no folder"), "{refused}");
         std::fs::remove_file(folder.path().join(".svc")).unwrap();
         let home = DevHome::open(folder.path()).unwrap();
-        assert!(home.data().is_ok());
+        assert!(home.data(false).is_ok());
         std::os::unix::fs::symlink(elsewhere.path(), folder.path().join(".svc/dev")).unwrap();
-        assert!(home.data().is_err());
+        assert!(home.data(false).is_err());
+        assert!(home.data(true).is_err());
+    }
+
+    #[test]
+    fn data_that_came_with_the_folder_is_not_used() {
+        let (author, user) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let home = DevHome::open(author.path()).unwrap();
+        std::fs::create_dir(home.data(false).unwrap()).unwrap();
+        home.keep(&DevState::new(Some(1), "known".to_owned()))
+            .unwrap();
+        assert!(home.data(false).is_ok());
+
+        // As a repository brings it.
+        std::fs::create_dir_all(user.path().join(".svc/dev")).unwrap();
+        let brought = user.path().join(".svc/dev.json");
+        std::fs::copy(author.path().join(".svc/dev.json"), brought).unwrap();
+        let home = DevHome::open(user.path()).unwrap();
+        assert_eq!(home.state(), DevState::default());
+        let refused = home.data(false).unwrap_err().to_text();
+        assert!(refused.contains("--fresh"), "{refused}");
+        assert!(home.data(true).is_ok());
+        // It is not taken for the user's own by being looked at.
+        assert!(home.data(false).is_err());
     }
 
     #[test]
     fn a_port_that_is_taken_is_left() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
-        let state = DevState {
-            port: Some(port),
-            credential: None,
-        };
+        let state = DevState::new(Some(port), "c".to_owned());
         assert_eq!(state.address().port(), 0);
         drop(taken);
         assert_eq!(state.address().port(), port);

@@ -116,7 +116,7 @@ impl FolderDevCommand {
         let home = DevHome::open(&self.folder)?;
         let kept = home.state();
         let settings = DevServerSettings {
-            data: home.data()?,
+            data: home.data(self.fresh)?,
             fresh: self.fresh,
             listen: self.listen.unwrap_or_else(|| kept.address()),
             cache: self.cache.clone(),
@@ -377,10 +377,8 @@ impl FolderServer {
 
     /// State to begin with the next time.
     fn state(&self) -> Result<DevState> {
-        Ok(DevState {
-            port: parse_server_url(&self.url)?.port(),
-            credential: Some(self.credential.clone()),
-        })
+        let port = parse_server_url(&self.url)?.port();
+        Ok(DevState::new(port, self.credential.clone()))
     }
 
     /// Prints the addresses of the pages, and for the first time how another shell finds the server.
