@@ -150,6 +150,13 @@ impl CliFailure {
         &self.detail
     }
 
+    /// Replaces the detail.
+    #[must_use]
+    pub(super) fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into().into();
+        self
+    }
+
     /// Returns a member of the server's problem.
     pub(super) fn member(&self, name: &str) -> Option<&Value> {
         self.context.problem.as_ref()?.get(name)

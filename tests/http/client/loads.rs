@@ -9,6 +9,7 @@ const TABLES: &str = "
 CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, age INTEGER CHECK (age >= 0), joined TEXT DEFAULT 'today', photo BLOB);
 CREATE TABLE pets (name TEXT NOT NULL, owner INTEGER REFERENCES people (id));
 CREATE TABLE \"odd \"\"names\" (\"a b\" ANY, \"select\" REAL, c INTEGER) STRICT;
+CREATE TABLE measures (r REAL, n NUMERIC, t TEXT, plain);
 CREATE VIEW adults AS SELECT * FROM people WHERE age > 17;
 ";
 
@@ -149,26 +150,106 @@ async fn real_numbers_arrive_exactly() {
     fixture
         .run_for_stdout(&["backend", "load", "odd \"names", "reals.jsonl"])
         .await;
+    // Cells of CSV are texts, of which columns of numbers make numbers.
+    let lines: String = numbers
+        .iter()
+        .map(|number| format!("{number:?},{number:e}\n"))
+        .collect();
+    fixture.write("reals.csv", &format!("r,n\n{lines}"));
+    fixture
+        .run_for_stdout(&["backend", "load", "measures", "reals.csv"])
+        .await;
     fixture
         .run_for_stdout(&["backend", "export", "-o", "copy.db"])
         .await;
     let copy = rusqlite::Connection::open(fixture.path_of("copy.db")).unwrap();
-    let mut read = copy
-        .prepare("SELECT \"select\" FROM \"odd \"\"names\" ORDER BY rowid")
-        .unwrap();
-    let stored: Vec<f64> = read
-        .query_map([], |row| row.get(0))
-        .unwrap()
-        .collect::<Result<_, _>>()
-        .unwrap();
-    let differ: Vec<_> = numbers
-        .iter()
-        .zip(&stored)
-        .filter(|(sent, got)| sent.to_bits() != got.to_bits())
-        .collect();
-    assert!(
-        stored.len() == numbers.len() && differ.is_empty(),
-        "{differ:?}"
+    for query in [
+        "SELECT \"select\" FROM \"odd \"\"names\" ORDER BY rowid",
+        "SELECT r FROM measures ORDER BY rowid",
+        "SELECT CAST(n AS REAL) FROM measures ORDER BY rowid",
+    ] {
+        let mut read = copy.prepare(query).unwrap();
+        let stored: Vec<f64> = read
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        let differ: Vec<_> = numbers
+            .iter()
+            .zip(&stored)
+            .filter(|(sent, got)| sent.to_bits() != got.to_bits())
+            .collect();
+        assert!(
+            stored.len() == numbers.len() && differ.is_empty(),
+            "{query}: {differ:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_real_number_is_one_and_the_rest_stays_as_it_is_written() {
+    let fixture = start().await;
+    fixture.write(
+        "measures.csv",
+        "r,n,t,plain\n-941989.5434327705,-941989.5434327705,-941989.50,1.50\n1.5e2,9007199254740993,1e5,\n.5,5.0,x,x\n",
+    );
+    let done = fixture
+        .json(&["backend", "load", "measures", "measures.csv"])
+        .await;
+    assert_eq!(
+        done,
+        json!({ "table": "measures", "rows": 3, "transactions": 1 })
+    );
+    let sql = "SELECT r, typeof(r) AS kind, n, t, plain FROM measures ORDER BY rowid";
+    let n = -941_989.543_432_770_5;
+    assert_eq!(
+        rows(&fixture, sql).await,
+        json!([
+            { "r": n, "kind": "real", "n": n, "t": "-941989.50", "plain": "1.50" },
+            { "r": 150.0, "kind": "real", "n": 9_007_199_254_740_993_i64, "t": "1e5", "plain": null },
+            { "r": 0.5, "kind": "real", "n": 5, "t": "x", "plain": "x" },
+        ])
+    );
+    // Rows of JSON have them beside defaults, blobs and whatever else a column has.
+    fixture.write(
+        "people.json",
+        r#"[{"name": "Ada", "joined": "x", "photo": {"base64": "AAH/"}}, {"name": "Grace", "photo": 0.30000000000000004}, {"name": "Alan", "joined": null, "photo": 7}]"#,
+    );
+    fixture
+        .run_for_stdout(&["backend", "load", "people", "people.json"])
+        .await;
+    assert_eq!(
+        rows(&fixture, "SELECT joined, photo FROM people ORDER BY id").await,
+        json!([
+            { "joined": "x", "photo": { "base64": "AAH/" } },
+            { "joined": "today", "photo": 0.300_000_000_000_000_04 },
+            { "joined": null, "photo": 7 },
+        ])
+    );
+}
+
+/// A row that is too wide for a statement of many has its numbers as params of their own.
+#[tokio::test]
+async fn a_wide_table_keeps_real_numbers() {
+    let fixture = start().await;
+    let names: Vec<_> = (0..120).map(|n| format!("c{n}")).collect();
+    fixture.write(
+        "wide.sql",
+        &format!("CREATE TABLE wide ({})", names.join(" REAL, ")),
+    );
+    fixture
+        .run_for_stdout(&["backend", "migrate", "wide.sql"])
+        .await;
+    let row = vec!["-941989.5434327705"; 120].join(",");
+    let csv = format!("{}\n{}", names.join(","), format!("{row}\n").repeat(40));
+    fixture.write("wide.csv", &csv);
+    let done = fixture.json(&["backend", "load", "wide", "wide.csv"]).await;
+    assert_eq!(done["rows"], 40);
+    let sql = "SELECT c0, c118, count(*) AS n FROM wide GROUP BY c0, c118";
+    let n = -941_989.543_432_770_5;
+    assert_eq!(
+        rows(&fixture, sql).await,
+        json!([{ "c0": n, "c118": n, "n": 40 }])
     );
 }
 

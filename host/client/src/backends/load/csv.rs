@@ -5,6 +5,7 @@ use std::io::Read;
 use csv_core::{ReadFieldResult, Reader};
 
 use super::bytes::ByteReader;
+use super::reals::parse_real;
 use super::statement::TableColumns;
 use super::{Cell, FileRow, RowFault};
 
@@ -95,14 +96,23 @@ impl<'a, R: Read> CsvRows<'a, R> {
             );
             return Err(RowFault { line, detail });
         }
-        let cells = cells
-            .into_iter()
-            .map(|text| Cell::Json(serde_json::Value::from(text).to_string()));
+        let cells = header.iter().copied().zip(cells);
         Ok(Some(FileRow {
             line,
             end: self.bytes.taken(),
-            cells: header.iter().copied().zip(cells).collect(),
+            cells: cells
+                .map(|(place, text)| (place, self.value(place, text)))
+                .collect(),
         }))
+    }
+
+    /// Value of a cell: a text, of which its column makes what it takes. A real number is read here, where no digit is lost.
+    fn value(&self, place: usize, text: Option<String>) -> Cell {
+        let number = text.as_deref().and_then(parse_real);
+        match number.filter(|_| self.columns.makes_numbers(place)) {
+            Some(number) => Cell::Real(number),
+            None => Cell::Json(serde_json::Value::from(text).to_string()),
+        }
     }
 
     /// Reads a record of at most so many cells, with its line. Empty lines are no records.
@@ -225,6 +235,26 @@ mod tests {
         ] {
             assert_eq!(rows(text), (expected, None), "{text:.40}");
         }
+    }
+
+    #[test]
+    fn columns_of_numbers_get_real_numbers() {
+        let columns = TableColumns::read(&serde_json::json!({ "name": "t", "columns": [
+            { "name": "a", "type": "REAL", "default": null }, { "name": "b", "type": "TEXT", "default": null },
+        ] }))
+        .unwrap();
+        let mut printed = PrintedRows::default();
+        let text = "b,a\n0.50,0.50\n7,7\n1e5,one\n";
+        CsvRows::new(ByteReader::new(text.as_bytes()), &columns)
+            .for_each_row(&mut |row| printed.add(row));
+        assert_eq!(
+            printed.rows,
+            [
+                "2: 1=\"0.50\" 0=0.5",
+                "3: 1=\"7\" 0=\"7\"",
+                "4: 1=\"1e5\" 0=\"one\""
+            ]
+        );
     }
 
     #[test]

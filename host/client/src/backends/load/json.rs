@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::bytes::ByteReader;
+use super::reals::parse_real;
 use super::statement::TableColumns;
 use super::{Cell, FileRow, RowFault};
 
@@ -219,24 +220,21 @@ fn parse_cell(value: &RawValue) -> Result<Cell, String> {
             Err(_) => Ok(Cell::Json(Value::from(text).to_string())),
         },
         Some(b'[') => Ok(Cell::Json(Value::from(text).to_string())),
-        Some(b'-' | b'0'..=b'9') => {
-            check_number(text)?;
-            Ok(Cell::Json(text.to_owned()))
-        }
+        Some(b'-' | b'0'..=b'9') => parse_number(text),
         _ => Ok(Cell::Json(text.to_owned())),
     }
 }
 
-/// Checks that a number is a 64-bit integer or a finite double.
-fn check_number(text: &str) -> Result<(), String> {
+/// Parses a number, which is a 64-bit integer or a finite double.
+fn parse_number(text: &str) -> Result<Cell, String> {
     if !text.contains(['.', 'e', 'E']) {
-        let number = text.parse::<i64>().map(drop);
-        return number.map_err(|_| "is an integer of more than 64 bits".to_owned());
+        return match text.parse::<i64>() {
+            Ok(_) => Ok(Cell::Json(text.to_owned())),
+            Err(_) => Err("is an integer of more than 64 bits".to_owned()),
+        };
     }
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(()),
-        _ => Err("is larger than any number of a database".to_owned()),
-    }
+    let number = parse_real(text).map(Cell::Real);
+    number.ok_or_else(|| "is larger than any number of a database".to_owned())
 }
 
 impl<'de> Deserialize<'de> for Members {
@@ -294,7 +292,7 @@ mod tests {
                 "[{\"a\":9223372036854775807,\"b\":-9223372036854775808}, {\"a\":1.50,\"b\":-1e300}]",
                 &[
                     "1: 0=9223372036854775807 1=-9223372036854775808",
-                    "1: 0=1.50 1=-1e300",
+                    "1: 0=1.5 1=-1e300",
                 ],
             ),
             (

@@ -5,6 +5,7 @@ mod csv;
 mod json;
 #[cfg(test)]
 mod printed_rows;
+mod reals;
 mod statement;
 
 use std::collections::VecDeque;
@@ -45,10 +46,12 @@ pub(super) enum RowFormat {
 }
 
 /// A value for a column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Cell {
-    /// JSON of null, a boolean, a number or a string.
+    /// JSON of null, a boolean, an integer or a string.
     Json(String),
+    /// A finite number that is written with a fraction or an exponent.
+    Real(f64),
     /// Bytes, in hexadecimal.
     Blob(String),
 }
@@ -246,6 +249,7 @@ impl Load<'_> {
 
     /// Stores as many of the pending rows as one transaction takes.
     async fn store_next(&mut self) -> Result<()> {
+        self.is_single |= self.is_wide();
         let count = match self.is_single {
             true => 1,
             false => self.fitting_rows()?,
@@ -287,6 +291,11 @@ impl Load<'_> {
             }
             Err(failure) => Err(self.explain(failure, count).await),
         }
+    }
+
+    /// Whether the statement for many rows leaves them less than half of a request, because the table has very many columns.
+    fn is_wide(&self) -> bool {
+        2 * self.insert.body_bytes(&[]) > self.body_limit
     }
 
     /// Number of pending rows that one request takes.

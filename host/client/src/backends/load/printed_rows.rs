@@ -16,6 +16,7 @@ impl PrintedRows {
             Ok(row) => {
                 let cells = row.cells.iter().map(|(place, cell)| match cell {
                     Cell::Json(json) => format!("{place}={json}"),
+                    Cell::Real(number) => format!("{place}={number:?}"),
                     Cell::Blob(hex) => format!("{place}=x{hex}"),
                 });
                 let cells: Vec<_> = cells.collect();

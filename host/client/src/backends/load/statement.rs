@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::reals::{RealParts, makes_numbers};
 use super::{Cell, FileRow};
 use crate::output::escape_line;
 
@@ -25,6 +26,8 @@ struct TableColumn {
     name: String,
     /// Expression of the default, if there is one.
     default: Option<String>,
+    /// Whether it makes numbers of texts.
+    makes_numbers: bool,
 }
 
 impl TableColumns {
@@ -34,6 +37,7 @@ impl TableColumns {
             Some(TableColumn {
                 name: column["name"].as_str()?.to_owned(),
                 default: column["default"].as_str().map(str::to_owned),
+                makes_numbers: makes_numbers(column["type"].as_str().unwrap_or_default()),
             })
         });
         Some(Self::new(
@@ -47,6 +51,7 @@ impl TableColumns {
         let columns = names.iter().map(|name| TableColumn {
             name: (*name).to_owned(),
             default: None,
+            makes_numbers: false,
         });
         Self::new("t", columns.collect())
     }
@@ -85,6 +90,11 @@ impl TableColumns {
     pub(super) fn name(&self, place: usize) -> &str {
         &self.columns[place].name
     }
+
+    /// Whether a column makes numbers of texts.
+    pub(super) fn makes_numbers(&self, place: usize) -> bool {
+        self.columns[place].makes_numbers
+    }
 }
 
 /// A row as the statement takes it.
@@ -115,6 +125,8 @@ struct UsedColumn {
     place: usize,
     /// Whether some value is a blob.
     has_blob: bool,
+    /// Whether some value is a real number.
+    has_real: bool,
     /// Whether some row has no value for it, and it has a default.
     needs_default: bool,
 }
@@ -142,6 +154,7 @@ impl InsertStatement {
                 self.used.push(UsedColumn {
                     place: *place,
                     has_blob: false,
+                    has_real: false,
                     needs_default: !is_first && self.columns.columns[*place].default.is_some(),
                 });
             }
@@ -150,6 +163,7 @@ impl InsertStatement {
         for (place, cell) in &row.cells {
             let index = self.indexes[place];
             self.used[index].has_blob |= matches!(cell, Cell::Blob(_));
+            self.used[index].has_real |= matches!(cell, Cell::Real(_));
             values[index] = Some(cell);
         }
         let mut text = String::from("[");
@@ -159,6 +173,10 @@ impl InsertStatement {
             }
             match value {
                 Some(Cell::Json(json)) => text.push_str(json),
+                Some(Cell::Real(number)) => {
+                    let RealParts { whole, power } = RealParts::of(*number);
+                    text.push_str(&format!("[{whole},{power}]"));
+                }
                 Some(Cell::Blob(hex)) => text.push_str(&format!("{{\"x\":\"{hex}\"}}")),
                 None => text.push_str(self.encode_missing(index)),
             }
@@ -202,8 +220,14 @@ impl InsertStatement {
         let (mut names, mut places, mut params) = (Vec::new(), Vec::new(), Map::new());
         for (index, (column, value)) in self.used.iter().zip(values).enumerate() {
             let place = match &value {
-                // The default of the column.
-                Value::Array(_) => continue,
+                Value::Array(parts) => match real_of(parts) {
+                    Some(number) => {
+                        params.insert(format!("v{index}"), number.into());
+                        format!(":v{index}")
+                    }
+                    // The default of the column.
+                    None => continue,
+                },
                 Value::Object(blob) => {
                     format!("x'{}'", blob["x"].as_str().unwrap_or_default())
                 }
@@ -265,8 +289,18 @@ impl InsertStatement {
             ));
         }
         let default = self.columns.columns[column.place].default.as_deref();
-        if let Some(default) = default.filter(|_| column.needs_default) {
-            cases.push_str(&format!(" WHEN 'array' THEN ({default})"));
+        let default = default.filter(|_| column.needs_default);
+        let real = format!(
+            "json_extract(value, '$[{index}][0]') * pow(2.0, json_extract(value, '$[{index}][1]'))"
+        );
+        match (column.has_real, default) {
+            (false, None) => {}
+            (false, Some(default)) => cases.push_str(&format!(" WHEN 'array' THEN ({default})")),
+            // Of a value that is missing there are no parts, and NULL comes out.
+            (true, None) => cases.push_str(&format!(" WHEN 'array' THEN {real}")),
+            (true, Some(default)) => {
+                cases.push_str(&format!(" WHEN 'array' THEN coalesce({real}, ({default}))"));
+            }
         }
         match cases.is_empty() {
             true => value,
@@ -276,6 +310,18 @@ impl InsertStatement {
             ),
         }
     }
+}
+
+/// Number of a value that was taken apart; `None` for a missing value.
+fn real_of(parts: &[Value]) -> Option<f64> {
+    let [whole, power] = parts else {
+        return None;
+    };
+    let parts = RealParts {
+        whole: whole.as_i64()?,
+        power: power.as_i64()?,
+    };
+    Some(parts.number())
 }
 
 /// JSON array of rows.
@@ -345,6 +391,28 @@ mod tests {
             script.ends_with("json_each('[[1,\"it''s\"],[null,{\"x\":\"00ff\"},null]]')"),
             "{script}"
         );
+    }
+
+    #[test]
+    fn real_numbers_go_in_two_exact_parts() {
+        let mut insert = InsertStatement::new(Arc::new(table()));
+        let first = insert.encode(&row(&[(2, Cell::Real(-1.5))]));
+        let second = insert.encode(&row(&[(1, Cell::Real(0.1))]));
+        let third = insert.encode(&row(&[(2, json_cell("7"))]));
+        assert_eq!(
+            [&*first.text, &*second.text, &*third.text],
+            ["[[-3,-1]]", "[null,[3602879701896397,-55]]", "[7,[]]"]
+        );
+        let sql = insert.sql(":rows");
+        assert!(
+            sql.contains("CASE coalesce(json_type(value, '$[0]'), 'array') WHEN 'array' THEN json_extract(value, '$[0][0]') * pow(2.0, json_extract(value, '$[0][1]')) ELSE json_extract(value, '$[0]') END"),
+            "{sql}"
+        );
+        assert!(sql.contains("'$[1][1]')), ('x')) ELSE"), "{sql}");
+        // A row by itself has its numbers as params, and the defaults of what it does not have.
+        let single = insert.single_body(&second);
+        assert_eq!(single["params"], json!({ "v0": null, "v1": 0.1 }));
+        assert_eq!(insert.single_body(&third)["params"], json!({ "v0": 7 }));
     }
 
     #[test]

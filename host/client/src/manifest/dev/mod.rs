@@ -1,5 +1,6 @@
 //! `svc dev`: serves the folder from a server of its own, and applies it after each change.
 
+mod anew;
 mod home;
 mod reload;
 mod told;
@@ -8,9 +9,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::anew::{KeptDatabase, TRIAL_PROJECT};
 use self::home::{DevHome, DevState};
 use self::reload::page_versions;
 use self::told::ToldErrors;
@@ -24,7 +26,7 @@ use crate::api::ApiClient;
 use crate::error::{CliFailure, Result};
 use crate::file_watcher::{FileWatcher, MAX_WATCHED};
 use crate::files::DirectoryHandle;
-use crate::output::{escape_line, member_text, print_error, quote_shell_word};
+use crate::output::{member_text, print_error, quote_shell_word};
 use crate::profile::{ServerWithCredential, parse_server_url};
 use crate::progress::TerminalProgressBar;
 use crate::question::ask_yes_no;
@@ -208,9 +210,10 @@ impl FolderDevCommand {
                 "warning: the folder has more than {MAX_WATCHED} files and folders: not every save is noticed"
             ));
         }
-        let (mut errors, mut shown, mut declined) = (ToldErrors::default(), None, None);
+        let (mut errors, mut shown, mut kept) =
+            (ToldErrors::default(), None, KeptDatabase::default());
         loop {
-            match self.apply(server, &mut declined).await {
+            match self.apply(server, &mut kept).await {
                 Ok(applied) => {
                     reload(applied.versions);
                     errors.tell_mended(out);
@@ -226,36 +229,19 @@ impl FolderDevCommand {
         }
     }
 
-    /// Applies the folder to the server. `declined` has the migrations with which the user did not want the database to begin anew.
-    async fn apply(
-        &self,
-        server: &FolderServer,
-        declined: &mut Option<Vec<String>>,
-    ) -> Result<AppliedFolder> {
+    /// Applies the folder to the server. `kept` has the migrations with which the database did not begin anew.
+    async fn apply(&self, server: &FolderServer, kept: &mut KeptDatabase) -> Result<AppliedFolder> {
         let (api, out) = (&server.api, self.output());
         let folder = self.read_folder()?;
         let mut state = server.find_project(&folder.manifest).await?;
-        let planned = match ApplyPlan::make_for_own_server(api, &folder, state.as_ref()).await {
-            Err(failure) if failure.is_titled(MIGRATIONS_DIFFER) => {
-                let checksums = folder.migrations.iter().map(|one| one.checksum.clone());
-                let checksums = checksums.collect::<Vec<_>>();
-                if declined.as_ref() == Some(&checksums) {
-                    return Err(failure);
-                }
-                match state.take() {
-                    Some(old) if self.begins_anew(api, &old, &failure).await? => {
-                        api.call(&endpoints::DELETE_PROJECT, &[&old.project.id])
-                            .send()
-                            .await?;
-                        ApplyPlan::make_for_own_server(api, &folder, None).await
-                    }
-                    _ => {
-                        *declined = Some(checksums);
-                        return Err(failure);
-                    }
-                }
+        let planned = ApplyPlan::make_for_own_server(api, &folder, state.as_ref()).await;
+        let planned = match (planned, &state) {
+            (Err(failure), Some(old)) if failure.is_titled(MIGRATIONS_DIFFER) => {
+                self.begin_anew(server, &folder, old, failure, kept).await?;
+                state = None;
+                ApplyPlan::make_for_own_server(api, &folder, None).await
             }
-            planned => planned,
+            (planned, _) => planned,
         };
         let plan = planned?;
         if !plan.steps.is_empty() {
@@ -302,40 +288,6 @@ impl FolderDevCommand {
         };
         write_types(api, &project, file).await.map(drop)
     }
-
-    /// Whether the database begins anew because an applied migration has changed. It says what is lost; at a terminal it asks.
-    async fn begins_anew(
-        &self,
-        api: &ApiClient,
-        old: &RemoteProjectState,
-        failure: &CliFailure,
-    ) -> Result<bool> {
-        let out = self.output();
-        let detail = api
-            .call(&endpoints::BACKEND, &[&old.project.id])
-            .send()
-            .await?;
-        let rows = kept_rows(&detail);
-        let lost = match rows.is_empty() {
-            true => "It has no rows yet.".to_owned(),
-            false => format!(
-                "Lost with it: {}, and who has signed in and paid.",
-                rows.join(", ")
-            ),
-        };
-        if rows.is_empty() || !out.is_interactive() {
-            out.print_note(&format!(
-                "A migration has changed after it was applied: the database begins anew. {lost}"
-            ));
-            return Ok(true);
-        }
-        let question = format!(
-            "{}\nA migration has changed after it was applied. {lost} To keep them, put the change into a new migration. Begin the database anew?",
-            failure.to_text()
-        );
-        let asking = tokio::task::spawn_blocking(move || ask_yes_no(&question));
-        Ok(asking.await.unwrap_or(false))
-    }
 }
 
 impl FolderServer {
@@ -362,8 +314,9 @@ impl FolderServer {
         if let Some(found) = RemoteProjectState::find(api, manifest).await? {
             return Ok(Some(found));
         }
-        let listed = api.call(&endpoints::PROJECTS, &[]).send().await?;
-        let Some([only]) = listed["projects"].as_array().map(Vec::as_slice) else {
+        let mut projects = self.projects().await?;
+        projects.retain(|project| project["name"] != TRIAL_PROJECT);
+        let [only] = &projects[..] else {
             return Ok(None);
         };
         let id = member_text(only, "id");
@@ -413,18 +366,6 @@ impl FolderServer {
     }
 }
 
-/// Describes the rows of a backend's tables, but for those that have none.
-fn kept_rows(detail: &Value) -> Vec<String> {
-    let tables = detail["inventory"]["tables"].as_array();
-    let kept = tables.into_iter().flatten().filter_map(|table| {
-        let rows = table["rows"].as_u64().filter(|rows| *rows > 0)?;
-        let noun = if rows == 1 { "row" } else { "rows" };
-        let name = escape_line(&member_text(table, "name"));
-        Some(format!("{rows} {noun} of `{name}`"))
-    });
-    kept.collect()
-}
-
 /// Follows the signals that stop the command. The future ends with the first.
 fn follow_signals() -> std::io::Result<impl Future<Output = ()>> {
     let (mut interrupt, mut terminate) = (
@@ -437,21 +378,4 @@ fn follow_signals() -> std::io::Result<impl Future<Output = ()>> {
             _ = terminate.recv() => {}
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_rows_that_are_there_are_lost() {
-        let detail = json!({ "inventory": { "tables": [
-            { "name": "entries", "rows": 12 }, { "name": "votes", "rows": 1 }, { "name": "svc_payments", "rows": 0 },
-        ] } });
-        assert_eq!(
-            kept_rows(&detail),
-            ["12 rows of `entries`", "1 row of `votes`"]
-        );
-        assert!(kept_rows(&json!({})).is_empty());
-    }
 }

@@ -14,7 +14,7 @@ use super::release::{
 use super::remote_state::{AppliedMigration, RemoteBackend, RemoteProjectState};
 use super::runner::is_too_long;
 use super::steps::{Change, PlanStep, PlanStepDescription};
-use super::{LocalPage, Manifest, ProjectFolder};
+use super::{LocalPage, Manifest, MigrationFile, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
@@ -92,7 +92,7 @@ impl ApplyPlan {
         }
         sort_parts(&mut plan.parts);
         if let (false, Some(state)) = (plan.parts.is_empty(), state) {
-            plan.dry_run(api, folder, state).await?;
+            plan.dry_run(api, folder, &state.project.id).await?;
         }
         plan.add_release(folder);
         plan.steps.extend(later.into_iter().chain(prices));
@@ -114,6 +114,27 @@ impl ApplyPlan {
             prune: false,
         };
         Self::make(api, folder, state, rules).await
+    }
+
+    /// Tries the migrations and the actions of a folder in an empty project, where nothing is kept of them.
+    ///
+    /// # Errors
+    /// What the server refuses, with its place.
+    pub(super) async fn try_database(
+        api: &ApiClient,
+        folder: &ProjectFolder,
+        project: &str,
+    ) -> Result<()> {
+        let migrations = (0..folder.migrations.len()).map(ReleasePart::Migration);
+        let actions = (0..folder.actions.len()).map(|number| ReleasePart::Action {
+            number,
+            expected: 0,
+        });
+        let mut plan = Self {
+            parts: migrations.chain(actions).collect(),
+            ..Self::default()
+        };
+        plan.dry_run(api, folder, project).await
     }
 
     fn add_step(&mut self, step: PlanStep, line: PlanStepDescription) {
@@ -176,7 +197,7 @@ impl ApplyPlan {
         &mut self,
         api: &ApiClient,
         folder: &ProjectFolder,
-        state: &RemoteProjectState,
+        project: &str,
     ) -> Result<()> {
         let mut limits = ReleaseLimits::DEFAULT;
         let answer = loop {
@@ -186,7 +207,7 @@ impl ApplyPlan {
             let home = self.home.as_deref().filter(|_| is_whole);
             let mut body = release_body(folder, sent, home, None);
             body["dry_run"] = true.into();
-            let asked = api.call(&endpoints::RELEASE, &[&state.project.id]);
+            let asked = api.call(&endpoints::RELEASE, &[project]);
             match asked.body(body).send().await {
                 Ok(answer) => break answer,
                 Err(failure) if is_too_long(&failure) && count > 1 => limits.halve(),
@@ -311,32 +332,30 @@ fn pending_migrations(folder: &ProjectFolder, applied: &[AppliedMigration]) -> R
     let Some(&first) = pending.first() else {
         return Ok(pending);
     };
-    let name = &folder.migrations[first].name;
+    let MigrationFile {
+        name, path, sql, ..
+    } = &folder.migrations[first];
+    let differ = |detail: String| {
+        let mut failure = CliFailure::in_text(MIGRATIONS_DIFFER, detail, (path, sql), 0);
+        failure.exit = FailureExitCode::Conflict;
+        Err(failure)
+    };
     let in_folder = |checksum: &str| folder.migrations.iter().any(|one| one.checksum == checksum);
     let mut scripts = applied.iter().filter(|one| one.has_statement());
     let foreign = scripts.find(|one| !in_folder(&one.checksum));
     if let Some(foreign) = foreign {
-        let detail = format!(
+        return differ(format!(
             "The server has applied migration {}, which is none of the folder's, and {name} is none of the server's. If {name} was changed after it was applied, put it back, and the change into a new file; if somebody else has migrated, `svc pull` brings their file.",
             foreign.version
-        );
-        return Err(CliFailure::new(
-            FailureExitCode::Conflict,
-            MIGRATIONS_DIFFER,
-            detail,
         ));
     }
     let later = folder.migrations[first..]
         .iter()
         .find(|one| is_applied(&one.checksum));
     match later {
-        Some(later) => Err(CliFailure::new(
-            FailureExitCode::Conflict,
-            MIGRATIONS_DIFFER,
-            format!(
-                "{} is applied, and {name}, which comes before it, is not: give {name} a name that comes after all others.",
-                later.name
-            ),
+        Some(later) => differ(format!(
+            "{} is applied, and {name}, which comes before it, is not: give {name} a name that comes after all others.",
+            later.name
         )),
         None => Ok(pending),
     }

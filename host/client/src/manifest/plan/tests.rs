@@ -1,6 +1,5 @@
 //! Plans of changes.
 
-use super::super::MigrationFile;
 use super::super::remote_state::AppliedMigration;
 use super::*;
 
