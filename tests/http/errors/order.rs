@@ -119,3 +119,22 @@ async fn checks_run_in_their_order() {
     let query = raw(Method::POST, "/api/v1/deploy?x", &ours, &[]).await;
     query.problem(400, "invalid_request");
 }
+
+#[tokio::test]
+async fn a_call_that_is_too_long_is_told_before_its_project_is_looked_for() {
+    let server = TestServer::start().await;
+    let owner = crate::owner::Owner::new(&server, "acme").await;
+    let (host, credential) = (server.address(), &owner.credential);
+    for route in ["query", "batch"] {
+        for (bytes, status, code) in [
+            (65_537, 413, "payload_too_large"),
+            (65_536, 404, "not_found"),
+        ] {
+            let request = format!(
+                "POST /api/v1/projects/nobodys/backend/{route} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+                 Authorization: Bearer {credential}\r\nContent-Length: {bytes}\r\n\r\n"
+            );
+            server.raw(request).await.problem(status, code);
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod bounds;
 mod conflicts;
 pub(crate) mod crashes;
+mod first_pages;
 mod races;
 mod refusals;
 mod trials;
