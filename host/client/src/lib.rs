@@ -7,6 +7,7 @@
 
 mod actions;
 mod api;
+mod audit_log;
 mod backends;
 mod desktop;
 mod difference;

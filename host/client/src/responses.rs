@@ -72,6 +72,8 @@ enum MemberRule {
     Url,
     /// A time, or a cursor of a list.
     Cursor,
+    /// What an entry of the audit is about: an identifier, or several with slashes between them.
+    Target,
     /// A SHA-256 in hexadecimal.
     Digest,
     /// One word of a fixed set, such as a type or a state.
@@ -286,7 +288,7 @@ pub(super) const AUDIT: ResponseConstraints = ResponseConstraints::new(
                 ("at", MemberRule::Cursor),
                 ("principal", MemberRule::Id),
                 ("action", MemberRule::Cursor),
-                ("target", MemberRule::Cursor),
+                ("target", MemberRule::Target),
             ]),
         ),
         ("next_cursor", MemberRule::Cursor),
@@ -328,6 +330,11 @@ impl MemberRule {
                 let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
                 begins && all(128, |b| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b))
             }
+            Self::Target => text.split('/').all(|part| {
+                let begins = part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                let is = |b: u8| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b);
+                begins && part.len() <= 128 && part.bytes().all(is)
+            }),
             Self::Digest => all(64, |b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) && text.len() == 64,
             Self::Word => all(32, |b| {
                 b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b)

@@ -76,8 +76,10 @@ pub(super) async fn query(
     };
     let body = json!({ "sql": sql, "params": parse_params(given)? });
     let at = args.find().await?;
-    let page = at.page(page).await?;
-    let asked = at.api.call(&endpoints::QUERY, &[&page]);
+    let asked = match &page {
+        Some(page) => at.api.call(&endpoints::QUERY, &[page]),
+        None => at.api.call(&endpoints::OWNER_QUERY, &at.path_parts()),
+    };
     let result = asked.body(body).send().await?;
     result_table::print(args.output(), &result)
 }

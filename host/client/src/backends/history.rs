@@ -1,20 +1,16 @@
 //! `svc backend history`: the moments that can be restored, with what was done at them where the audit knows.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{BackendTargetArgs, ProjectHandle};
+use crate::audit_log::{AuditEntry, read_audit};
 use crate::endpoints;
 use crate::error::{FailureExitCode, Result};
-use crate::output::{escape_line, quote_shell_word};
+use crate::output::{OutputFormat, escape_line, quote_shell_word};
 use svc_base::clock::Timestamp;
 
 /// Most milliseconds between a moment and the entry of what was done at it.
 const MAX_DISTANCE: i64 = 1000;
-/// Entries of a page of the audit.
-const PAGE_ENTRIES: u32 = 200;
-/// Most pages of the audit that are read.
-const MAX_PAGES: usize = 10;
 /// Acts that write rows, or the schema.
 const WRITING_ACTS: [&str; 6] = [
     "backend.create",
@@ -24,21 +20,6 @@ const WRITING_ACTS: [&str; 6] = [
     "backend.restore",
     "release.publish",
 ];
-
-/// An entry of the audit.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-struct AuditEntry {
-    at: Timestamp,
-    principal: String,
-    action: String,
-    target: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct AuditPage {
-    entries: Vec<AuditEntry>,
-    next_cursor: Option<String>,
-}
 
 /// Lists moments, newest first.
 pub(super) async fn list(
@@ -56,7 +37,7 @@ pub(super) async fn list(
             quote_shell_word(next)
         ));
     }
-    add_acts(&at, &mut history).await?;
+    add_acts(&at, &mut history, args.output()).await;
     let moments = history["moments"].as_array().into_iter().flatten();
     let lines: Vec<_> = moments.map(line_of).collect();
     args.output().print_answer(&history, &lines.join("\n"))
@@ -70,13 +51,13 @@ fn line_of(moment: &Value) -> String {
 }
 
 /// Adds to each moment what was done at it, if the caller may read the audit and exactly one entry tells.
-async fn add_acts(at: &ProjectHandle, history: &mut Value) -> Result<()> {
+async fn add_acts(at: &ProjectHandle, history: &mut Value, out: OutputFormat) {
     let moments = times(history);
     let Some(oldest) = moments.last().copied() else {
-        return Ok(());
+        return;
     };
-    let Some(entries) = read_entries(at, oldest).await? else {
-        return Ok(());
+    let Some(entries) = read_entries(at, oldest, out).await else {
+        return;
     };
     let is_whole = history["next_before"].is_null();
     let acts = match_entries(&moments, &entries, is_whole);
@@ -87,7 +68,6 @@ async fn add_acts(at: &ProjectHandle, history: &mut Value) -> Result<()> {
             moment["principal"] = json!(act.principal);
         }
     }
-    Ok(())
 }
 
 /// Times of the moments, newest first; none if one is no time.
@@ -97,46 +77,42 @@ fn times(history: &Value) -> Vec<Timestamp> {
     times.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Reads the entries about the rows of the backend that may belong to moments from `oldest` on. `None` if the caller may not.
-async fn read_entries(at: &ProjectHandle, oldest: Timestamp) -> Result<Option<Vec<AuditEntry>>> {
-    let workspace = at.project.workspace.as_ref();
-    let backend = at
-        .project
-        .backend
-        .as_ref()
-        .and_then(|backend| backend["id"].as_str());
-    let (Some(workspace), Some(backend)) = (workspace, backend) else {
-        return Ok(None);
-    };
+/// Reads the entries about the rows of the backend that may belong to moments from `oldest` on. `None` if the caller may not, or if
+/// entries that were not read could fit, too.
+async fn read_entries(
+    at: &ProjectHandle,
+    oldest: Timestamp,
+    out: OutputFormat,
+) -> Option<Vec<AuditEntry>> {
+    let workspace = at.project.workspace.as_ref()?;
+    let backend = at.project.backend.as_ref()?["id"].as_str()?;
     let targets = [backend, &at.project.id];
-    let (mut entries, mut cursor) = (Vec::new(), None);
-    for _ in 0..MAX_PAGES {
-        let asked = at.api.call(&endpoints::AUDIT, &[&workspace.slug]);
-        let asked = asked
-            .query("limit", Some(PAGE_ENTRIES))
-            .query("cursor", cursor);
-        let page: AuditPage = match asked.send_and_parse().await {
-            Ok(page) => page,
-            Err(failure) => match failure.exit {
-                FailureExitCode::Credential | FailureExitCode::NotFound => return Ok(None),
-                _ => return Err(failure),
-            },
-        };
-        let is_last = page
-            .entries
-            .iter()
-            .any(|entry| entry.at.0 < oldest.0 - MAX_DISTANCE);
-        entries.extend(page.entries.into_iter().filter(|entry| {
-            WRITING_ACTS.contains(&entry.action.as_str())
-                && targets.contains(&entry.target.as_str())
-        }));
-        cursor = page.next_cursor;
-        if is_last || cursor.is_none() {
-            return Ok(Some(entries));
+    let is_older = |entry: &AuditEntry| entry.at.0 < oldest.0 - MAX_DISTANCE;
+    let is_enough = |entries: &[AuditEntry]| entries.iter().any(is_older);
+    match read_audit(&at.api, &workspace.slug, is_enough).await {
+        Ok(read) if read.is_enough => {
+            let mut entries = read.entries;
+            entries.retain(|entry| {
+                WRITING_ACTS.contains(&entry.action.as_str())
+                    && targets.contains(&entry.target.as_str())
+            });
+            Some(entries)
+        }
+        Ok(_) => None,
+        Err(failure) => {
+            // The moments are what was asked for.
+            if !matches!(
+                failure.exit,
+                FailureExitCode::Credential | FailureExitCode::NotFound
+            ) {
+                out.print_note(&format!(
+                    "warning: what was done at these moments is not known: {}",
+                    failure.detail()
+                ));
+            }
+            None
         }
     }
-    // Entries that were not read could fit, too.
-    Ok(None)
 }
 
 /// Returns the entry of each moment: the only one that is near it, if no other moment is near the entry. Visitors' writes have no

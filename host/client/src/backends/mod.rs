@@ -61,7 +61,7 @@ pub enum BackendCommand {
         sql: String,
         /// Binds of the statement: `name=text`, or `name:=JSON` for numbers and null
         params: Vec<String>,
-        /// The page to ask through [default: any of the project]
+        /// The page to ask through [default: none is needed]
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]

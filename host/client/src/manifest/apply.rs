@@ -288,13 +288,13 @@ impl<'a> Applying<'a> {
                     let local = self.folder.action(name).map(ActionText::of_folder);
                     let remote = state.action(name);
                     let is_same = local == remote.map(ActionText::of_server);
-                    ("action", is_same, ReleaseOfPart::of_action(remote, state))
+                    ("action", is_same, ReleaseOfPart::of_action(name, state))
                 }
                 _ => {
                     let frontend = state.frontends.iter().find(|one| one.slug == name);
                     let is_same =
                         self.page_text_at(state, name)? == frontend.map(PageText::of_server);
-                    ("page", is_same, ReleaseOfPart::of_page(frontend))
+                    ("page", is_same, ReleaseOfPart::of_page(frontend, None))
                 }
             };
             if !is_same {

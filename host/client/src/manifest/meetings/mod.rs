@@ -40,7 +40,10 @@ pub(super) struct MetPart<T> {
     pub(super) slug: Option<String>,
     /// Revision of a page, version of an action or id of a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
+    pub(super) version: Option<String>,
+    /// Id of a page on the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
 }
 
 /// Parts of one kind by their names.
@@ -79,6 +82,7 @@ impl<T> MetPart<T> {
             sent: None,
             slug: None,
             version: None,
+            id: None,
         }
     }
 }
@@ -236,6 +240,7 @@ impl Meetings {
                 let version = frontend.active_revision_id.clone();
                 if let Some(part) = meet_part(&mut self.pages, &page.slug, texts, version) {
                     part.slug = Some(frontend.slug.clone());
+                    part.id = Some(frontend.id.clone()).filter(|id| !id.is_empty());
                 }
             }
         }

@@ -95,7 +95,7 @@ impl<'a> Planner<'a> {
                 }
                 (None, None) => Decision::Apply,
             };
-            let release = state.map(|state| ReleaseOfPart::of_action(remote, state));
+            let release = state.map(|state| ReleaseOfPart::of_action(&action.name, state));
             let release = release.unwrap_or_default();
             if !self.is_changed(decision, "action", &action.name, release) {
                 continue;
@@ -132,7 +132,7 @@ impl<'a> Planner<'a> {
             let Some(decision) = self.decide(&part, Some(&[])) else {
                 continue;
             };
-            let release = ReleaseOfPart::of_action(remote, state);
+            let release = ReleaseOfPart::of_action(name, state);
             let is_changed = self.is_changed(decision, "action", name, release);
             if let (true, Some(remote)) = (is_changed, remote) {
                 let line = PlanStepDescription::new(Change::Remove, "action", name);
@@ -237,7 +237,8 @@ impl<'a> Planner<'a> {
     ) -> Result<()> {
         let page = &self.folder.pages[number];
         let slug = frontend.map_or(&page.slug, |frontend| &frontend.slug);
-        let release = ReleaseOfPart::of_page(frontend);
+        let met = self.rules.meetings.pages.get(&page.slug);
+        let release = ReleaseOfPart::of_page(frontend, met);
         if !self.is_changed(decision, "page", slug, release) {
             return Ok(());
         }
@@ -296,7 +297,7 @@ impl<'a> Planner<'a> {
             let Some(decision) = self.decide(&part, Some(&[])) else {
                 continue;
             };
-            let release = ReleaseOfPart::of_page(Some(frontend));
+            let release = ReleaseOfPart::of_page(Some(frontend), Some(met));
             if self.is_changed(decision, "page", slug, release) {
                 let line = PlanStepDescription::new(Change::Remove, "page", slug);
                 self.plan.lines.push(line.with_detail("it left svc.toml"));
@@ -327,7 +328,7 @@ impl<'a> Planner<'a> {
                 remote: Some(&remote),
             };
             let decision = self.decide(&part, Some(&[])).unwrap_or(Decision::Apply);
-            let release = ReleaseOfPart::of_project();
+            let release = ReleaseOfPart::of_setting(name, self.state);
             if !self.is_changed(decision, "project", name, release) {
                 continue;
             }
@@ -368,7 +369,8 @@ impl<'a> Planner<'a> {
                 remote: terms.as_ref(),
             };
             let decision = self.decide(&part, Some(&[])).unwrap_or(Decision::Apply);
-            let release = ReleaseOfPart::of_price(remote);
+            let met = self.rules.meetings.prices.get(&price.key);
+            let release = ReleaseOfPart::of_price(remote, met);
             if self.is_changed(decision, "price", &price.key, release) {
                 let line =
                     PlanStepDescription::new(Change::of(remote.is_none()), "price", &price.key);
@@ -409,7 +411,7 @@ impl<'a> Planner<'a> {
             let Some(decision) = self.decide(&part, Some(&[])) else {
                 continue;
             };
-            let release = ReleaseOfPart::of_price(Some(remote));
+            let release = ReleaseOfPart::of_price(Some(remote), Some(met));
             if self.is_changed(decision, "price", key, release) {
                 let line = PlanStepDescription::new(Change::Remove, "price", key);
                 self.plan.lines.push(line.with_detail("it left svc.toml"));

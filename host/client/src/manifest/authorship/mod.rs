@@ -3,12 +3,16 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::parts::{ActionText, PageText};
-use super::remote_state::{RemoteAction, RemoteFrontend, RemotePrice, RemoteProjectState};
+use super::meetings::MetPart;
+use super::parts::{ActionText, PageText, PriceTerms};
+use super::remote_state::{RemoteFrontend, RemotePrice, RemoteProjectState};
+use super::settings::{ROOMS, TOOLS};
 use crate::api::ApiClient;
+use crate::audit_log::{AuditEntry, read_audit};
 use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::output::{escape_excerpt, server_note};
+use svc_base::clock::Timestamp;
 
 /// Entries of a history that are asked for at once: as many as the server gives.
 const PAGE_LENGTH: u32 = 200;
@@ -37,7 +41,7 @@ pub(super) struct PartConflict {
     release: ReleaseOfPart,
 }
 
-/// Release that a live part comes from, as far as it is known.
+/// Release that a live part comes from, or the end of a part, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReleaseOfPart {
     at: Option<String>,
@@ -47,12 +51,49 @@ pub(super) struct ReleaseOfPart {
     version: Option<String>,
     /// Slug of a page.
     slug: Option<String>,
-    /// Ids by which the audit log knows the release.
-    targets: Vec<String>,
-    /// Whether the audit log knows it by its moment as well: its target is shared with others.
-    by_moment: bool,
-    /// Whether the part is on the server.
-    is_there: bool,
+    /// Entries of the audit that may be about it.
+    marks: Vec<AuditMark>,
+    place: PartPlace,
+}
+
+/// Place of a part that is not applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PartPlace {
+    /// The server has it.
+    OnServer,
+    /// The server has it no more.
+    #[default]
+    Ended,
+    /// It is a setting of the project, which tells of no time.
+    Setting,
+}
+
+/// Mark of the entries of the audit that are about a part.
+#[derive(Clone, Debug)]
+struct AuditMark {
+    target: String,
+    /// Actions that the entry may have; any that changes what is live where there are none.
+    actions: &'static [&'static str],
+    /// Moment of the entry, where others have the same target.
+    at: Option<Timestamp>,
+}
+
+impl AuditMark {
+    fn new(target: impl Into<String>, actions: &'static [&'static str]) -> Self {
+        Self {
+            target: target.into(),
+            actions,
+            at: None,
+        }
+    }
+
+    fn fits(&self, entry: &AuditEntry) -> bool {
+        let is_act = match self.actions {
+            [] => entry.action != "revision.create",
+            actions => actions.contains(&entry.action.as_str()),
+        };
+        is_act && self.target == entry.target && self.at.is_none_or(|at| at == entry.at)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,19 +113,6 @@ struct RevisionEntries {
 struct VersionEntries {
     versions: Vec<ActionText>,
     next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct AuditEntry {
-    at: String,
-    principal: String,
-    action: String,
-    target: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct AuditEntries {
-    entries: Vec<AuditEntry>,
 }
 
 /// Lists the texts that a page has had, the live one included. A draft that was never live is none of them.
@@ -164,80 +192,123 @@ pub(super) async fn action_history(
 }
 
 impl ReleaseOfPart {
-    /// Release of a page's live text; `None` for a page that is not there.
-    pub(super) fn of_page(frontend: Option<&RemoteFrontend>) -> Self {
+    /// Release of a page's live text, or the end of a page that is not there.
+    pub(super) fn of_page(
+        frontend: Option<&RemoteFrontend>,
+        met: Option<&MetPart<PageText>>,
+    ) -> Self {
         let Some(frontend) = frontend else {
-            return Self::default();
+            let id = met.and_then(|met| met.id.clone());
+            return Self::ended(id.map(|id| AuditMark::new(id, &["frontend.delete"])));
         };
         let revision = frontend.active_revision_id.clone();
+        let targets = [Some(frontend.id.clone()), revision.clone()];
+        let marks = targets.into_iter().flatten();
         Self {
             at: frontend.updated_at.clone(),
-            version: revision.clone(),
+            version: revision,
             slug: Some(frontend.slug.clone()),
-            targets: [Some(frontend.id.clone()), revision]
-                .into_iter()
-                .flatten()
-                .collect(),
-            is_there: true,
+            marks: marks.map(|target| AuditMark::new(target, &[])).collect(),
+            place: PartPlace::OnServer,
             ..Self::default()
         }
     }
 
-    /// Definition of an action's version; `None` for an action that is not there.
-    pub(super) fn of_action(action: Option<&RemoteAction>, state: &RemoteProjectState) -> Self {
-        let Some(action) = action else {
-            return Self::default();
+    /// Definition of an action's version, or the end of an action that is not there.
+    pub(super) fn of_action(name: &str, state: &RemoteProjectState) -> Self {
+        let backend = state.backend.as_ref().map(|backend| backend.id.as_str());
+        let named = |actions| {
+            let target = backend.map(|backend| format!("{backend}/{name}"));
+            target.map(|target| AuditMark::new(target, actions))
         };
+        let Some(action) = state.action(name) else {
+            return Self::ended(named(&["action.delete"]));
+        };
+        let defined = backend.map(|backend| AuditMark::new(backend, &["backend.define"]));
+        let mut marks: Vec<_> = defined
+            .into_iter()
+            .chain(named(&["action.rollback"]))
+            .collect();
+        let at = action.created_at.as_deref().and_then(Timestamp::parse);
+        match at {
+            // The backend's entries are about all of its actions.
+            Some(_) => marks.iter_mut().for_each(|mark| mark.at = at),
+            None => marks.clear(),
+        }
         Self {
             at: action.created_at.clone(),
             version: Some(action.version.to_string()),
-            targets: state
-                .backend
-                .iter()
-                .map(|backend| backend.id.clone())
-                .collect(),
-            by_moment: true,
-            is_there: true,
+            marks,
+            place: PartPlace::OnServer,
             ..Self::default()
         }
     }
 
-    /// Making of a price; `None` for one that is not on sale.
-    pub(super) fn of_price(price: Option<&RemotePrice>) -> Self {
+    /// Making of a price, or the end of one that is not on sale.
+    pub(super) fn of_price(price: Option<&RemotePrice>, met: Option<&MetPart<PriceTerms>>) -> Self {
         let Some(price) = price else {
-            return Self::default();
+            let id = met.and_then(|met| met.version.clone());
+            return Self::ended(id.map(|id| AuditMark::new(id, &["price.deactivate"])));
         };
         Self {
             at: price.created_at.clone(),
             version: Some(price.id.clone()),
-            targets: vec![price.id.clone()],
-            is_there: true,
+            marks: vec![AuditMark::new(price.id.clone(), &[])],
+            place: PartPlace::OnServer,
             ..Self::default()
         }
     }
 
-    /// Change of the project itself, whose time nobody knows.
-    pub(super) fn of_project() -> Self {
+    /// Latest change of the project itself, which a setting is of.
+    pub(super) fn of_setting(name: &str, state: Option<&RemoteProjectState>) -> Self {
+        let backend = state.and_then(|state| state.backend.as_ref());
+        let mark = match name {
+            ROOMS | TOOLS => {
+                backend.map(|backend| AuditMark::new(backend.id.clone(), &["backend.update"]))
+            }
+            _ => state.map(|state| AuditMark::new(state.project.id.clone(), &["project.update"])),
+        };
         Self {
-            is_there: true,
+            marks: mark.into_iter().collect(),
+            place: PartPlace::Setting,
+            ..Self::default()
+        }
+    }
+
+    fn ended(mark: Option<AuditMark>) -> Self {
+        Self {
+            marks: mark.into_iter().collect(),
+            place: PartPlace::Ended,
             ..Self::default()
         }
     }
 
     /// When it was, for a line of a plan.
     pub(super) fn moment(&self) -> String {
-        match (&self.at, self.is_there) {
-            (Some(at), true) => format!(" since {at}"),
-            (None, true) => String::new(),
-            (_, false) => ": it is not there any more".to_owned(),
+        match (&self.at, self.place) {
+            (_, PartPlace::Ended) => ": it is not there any more".to_owned(),
+            (Some(at), _) => format!(" since {at}"),
+            (None, _) => String::new(),
         }
     }
 
-    /// Whether an entry of the audit log is about the release.
-    fn is_in(&self, entry: &AuditEntry) -> bool {
-        let is_draft = entry.action == "revision.create";
-        let is_then = !self.by_moment || self.at.as_ref() == Some(&entry.at);
-        !is_draft && is_then && self.targets.contains(&entry.target)
+    /// Finds the newest entry of the audit that is about it.
+    fn find_entry<'e>(&self, entries: &'e [AuditEntry]) -> Option<&'e AuditEntry> {
+        let mut entries = entries.iter();
+        entries.find(|entry| self.marks.iter().any(|mark| mark.fits(entry)))
+    }
+
+    /// Adds who it was by; and when, where only the audit tells it.
+    fn take_entry(&mut self, entry: &AuditEntry) {
+        self.by = Some(entry.principal.clone());
+        self.at = self.at.take().or_else(|| Some(entry.at.to_string()));
+    }
+
+    /// When it was and who it was by, as far as that is known.
+    fn circumstances(&self) -> String {
+        let at = self.at.iter().map(|at| format!(" {at}"));
+        at.chain(self.by.iter().map(|by| format!(" by {by}")))
+            .collect()
     }
 }
 
@@ -258,29 +329,43 @@ impl PartConflict {
 
     fn to_text(&self) -> String {
         let release = &self.release;
-        let mut text = format!("{} {}: ", self.kind, escape_excerpt(&self.name, MAX_NAME));
-        text += match (self.reason, release.is_there) {
-            (ConflictReason::BothChanged, true) => {
-                "both have changed it; the server's was released"
-            }
-            (ConflictReason::BothChanged, false) => {
-                "the folder has changed it, and it is not on the server any more"
-            }
+        let when = release.circumstances();
+        let what = match (self.reason, release.place) {
             (ConflictReason::Stale, _) => {
-                "the folder has an earlier text; the server's was released"
+                format!("the folder has an earlier text; the server's was released{when}")
+            }
+            (_, PartPlace::OnServer) => {
+                format!("both have changed it; the server's was released{when}")
+            }
+            (_, PartPlace::Ended) if when.is_empty() => {
+                "the folder has changed it, and it is not on the server any more".to_owned()
+            }
+            (_, PartPlace::Ended) => {
+                format!("the folder has changed it, and the server's was ended{when}")
+            }
+            (_, PartPlace::Setting) if when.is_empty() => {
+                "both have changed it since they last met".to_owned()
+            }
+            (_, PartPlace::Setting) => {
+                format!("both have changed it; the server's settings were last changed{when}")
             }
         };
-        if release.is_there {
-            let at = release.at.as_deref().unwrap_or("since they last met");
-            text += &format!(" {at}");
+        let message = release.message.iter();
+        let message: String = message
+            .map(|text| format!(": {}", server_note(text)))
+            .collect();
+        let name = escape_excerpt(&self.name, MAX_NAME);
+        format!("{} {name}: {what}{message}{}", self.kind, self.advice())
+    }
+
+    /// Advice where `svc pull` changes nothing, because svc.toml is its author's.
+    fn advice(&self) -> &'static str {
+        match (self.release.place, self.kind) {
+            (PartPlace::OnServer, "price") | (PartPlace::Setting, _) => ". Change it in svc.toml.",
+            (PartPlace::OnServer, _) => "",
+            (PartPlace::Ended, "action") => ". Remove its file.",
+            (PartPlace::Ended, _) => ". Remove it from svc.toml.",
         }
-        if let Some(by) = &release.by {
-            text += &format!(" by {by}");
-        }
-        if let Some(message) = &release.message {
-            text += &format!(": {}", server_note(message));
-        }
-        text
     }
 
     fn to_json(&self) -> Value {
@@ -355,14 +440,19 @@ async fn look_up_authors(
     let Some(workspace) = &state.project.workspace else {
         return;
     };
-    let asked = api.call(&endpoints::AUDIT, &[&workspace.slug]);
-    let asked = asked.query("limit", Some(PAGE_LENGTH));
-    let Ok(log) = asked.send_and_parse::<AuditEntries>().await else {
+    let is_found = |entries: &[AuditEntry]| {
+        let mut parts = conflicts.iter();
+        parts.all(|one| one.release.find_entry(entries).is_some())
+    };
+    let Ok(log) = read_audit(api, &workspace.slug, is_found).await else {
         return;
     };
     for conflict in conflicts {
-        let mut entries = log.entries.iter();
-        let entry = entries.find(|entry| conflict.release.is_in(entry));
-        conflict.release.by = entry.map(|entry| entry.principal.clone());
+        if let Some(entry) = conflict.release.find_entry(&log.entries) {
+            conflict.release.take_entry(entry);
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;
