@@ -172,10 +172,14 @@ pub(super) fn file_text(sql: &str, defaults: &Map<String, Value>) -> String {
 fn read_defaults(path: &Path, sql: &str) -> Result<Map<String, Value>> {
     let mut defaults = Map::new();
     let mut is_before_statement = true;
-    for (number, line) in sql.lines().enumerate() {
+    let mut offset = 0;
+    for line in sql.split_inclusive('\n') {
+        let begin = offset;
+        offset += line.len();
+        let line = line.trim_end_matches(['\r', '\n']);
         let wrong = |detail: String| {
-            let place = format!("{}:{}", path.display(), number + 1);
-            Err(CliFailure::local(format!("{place}: {detail}")))
+            let place = begin + (line.len() - line.trim_start().len());
+            Err(CliFailure::in_text("Not valid", detail, (path, sql), place))
         };
         let comment = comment_of(line);
         is_before_statement &= comment.is_some() || line.trim().is_empty();
@@ -184,12 +188,12 @@ fn read_defaults(path: &Path, sql: &str) -> Result<Map<String, Value>> {
         };
         if !is_before_statement {
             return wrong(format!(
-                "the default of `{name}` stands after the statement's beginning: move the line before the statement."
+                "The default of `{name}` stands after the statement's beginning: move the line before the statement."
             ));
         }
         let value = match parse_default(text) {
             Ok(value) => value,
-            Err(why) => return wrong(format!("the default of `{name}` {why}.")),
+            Err(why) => return wrong(format!("The default of `{name}` {why}.")),
         };
         if defaults.insert(name.to_owned(), value).is_some() {
             return wrong(format!(
@@ -486,19 +490,19 @@ mod tests {
         for (sql, says) in [
             (
                 "-- default n = five\nSELECT :n",
-                "actions/recent.sql:1: the default of `n` is not JSON",
+                "error: actions/recent.sql:1:1: Not valid: The default of `n` is not JSON",
             ),
             (
-                "\n-- default n =\nSELECT :n",
-                "actions/recent.sql:2: the default of `n` is not JSON",
+                "\n  -- default n =\nSELECT :n",
+                "actions/recent.sql:2:3: Not valid: The default of `n` is not JSON",
             ),
             (
                 "-- default n = 1\n-- default n = 2\nSELECT :n",
-                "recent.sql:2: `n` has a default already",
+                "recent.sql:2:1: Not valid: `n` has a default already",
             ),
             (
                 "SELECT :n\n-- default n = 2",
-                "recent.sql:2: the default of `n` stands after",
+                "recent.sql:2:1: Not valid: The default of `n` stands after",
             ),
             (
                 "-- default n = 18446744073709551616\nSELECT :n",

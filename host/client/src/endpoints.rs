@@ -121,6 +121,8 @@ endpoints! {
     OP: POST "/{slug}/api/op" [] {"action" "params" "as"} once => ROWS;
     /// Runs the owner's SQL.
     QUERY: POST "/{slug}/api/query" [] {"sql" "params"} once => ROWS;
+    /// Lists the caller's workspaces.
+    WORKSPACES: GET "/api/v1/workspaces" [] {} => WORKSPACES;
     /// Lists who has changed what in a workspace.
     AUDIT: GET "/api/v1/workspaces/{id}/audit" ["limit" "cursor"] {} => AUDIT;
     /// Reads the typings of a page's runtime.
@@ -128,7 +130,7 @@ endpoints! {
     /// Lists the catalog of prices.
     CATALOG: GET "/api/v1/projects/{id}/payments/catalog" [] {} => CATALOG;
     /// Adds a price.
-    ADD_PRICE: POST "/api/v1/projects/{id}/payments/catalog" [] {"key" "product_name" "description" "label" "amount" "currency" "recurring" "replaces"} creates => PRICE;
+    ADD_PRICE: POST "/api/v1/projects/{id}/payments/catalog" [] {"key" "product_name" "description" "label" "amount" "currency" "recurring" "interval" "replaces"} creates => PRICE;
     /// Takes a price off the catalog.
     WITHDRAW_PRICE: DELETE "/api/v1/projects/{id}/payments/catalog/{pid}" [] {} => PRICE;
     /// Describes the API.

@@ -173,6 +173,11 @@ impl CliFailure {
         self.exit == FailureExitCode::Busy && (repeatable || self.code() != "interrupted")
     }
 
+    /// Title of the failure.
+    pub(super) fn title(&self) -> &str {
+        &self.title
+    }
+
     /// Whether the failure has this title.
     pub(super) fn is_titled(&self, title: &str) -> bool {
         &*self.title == title
@@ -274,7 +279,7 @@ impl CliFailure {
         }
         for hint in &self.context.hints {
             match lines.as_mut_slice() {
-                [first] => first.push_str(&format!(" {hint}")),
+                [first] => *first = join_sentences([&**first, hint]),
                 _ => lines.push(format!("  {hint}")),
             }
         }
@@ -302,6 +307,11 @@ impl CliFailure {
             None => TextPosition::from_members(problem.get("line")?, problem.get("column")?),
         });
         position.or(self.context.position)
+    }
+
+    /// Whether the failure lists everything that is wrong with files of one kind.
+    pub(super) fn is_whole_list(&self) -> bool {
+        (1..=MAX_LISTED).contains(&self.entries().len())
     }
 
     /// Formats a line for each file that is wrong; one about the failure as a whole if no file is known.
@@ -387,16 +397,20 @@ impl CliFailure {
     /// Formats the failure as JSON, with the server's problem in `error`.
     pub(super) fn to_json(&self) -> Value {
         let mut error = self.context.problem.clone().unwrap_or_default();
-        let mut detail = vec![&*self.detail];
-        detail.extend(self.context.hints.iter().map(String::as_str));
+        let hints = self.context.hints.iter().map(String::as_str);
+        let detail = join_sentences([&*self.detail].into_iter().chain(hints));
         error.insert("title".into(), (&*self.title).into());
-        error.insert("detail".into(), detail.join(" ").into());
+        error.insert("detail".into(), detail.into());
         error.insert("exit".into(), (self.exit as u8).into());
         if let Some(file) = self.context.files.get("") {
             error.insert("file".into(), file.display().to_string().into());
         }
         if let Some(line) = self.context.line {
             error.insert("line".into(), line.into());
+        }
+        if let Some(TextPosition { line, column }) = self.context.position {
+            let position = json!({ "line": line, "column": column });
+            error.entry("position").or_insert(position);
         }
         if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
@@ -408,6 +422,22 @@ impl CliFailure {
         }
         json!({ "error": error })
     }
+}
+
+/// Joins sentences. Texts of a database end without a full stop.
+fn join_sentences<'a>(sentences: impl IntoIterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    for sentence in sentences {
+        let is_open = |c: char| !c.is_whitespace() && !matches!(c, '.' | '!' | '?' | ':' | '…');
+        if text.ends_with(is_open) {
+            text.push('.');
+        }
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(sentence);
+    }
+    text
 }
 
 /// Lists the lines that name the params which are missing or too many.
@@ -536,6 +566,23 @@ mod tests {
             problem(400, differ).to_text(),
             "error: Params differ: See `missing` and `extra`.\n  missing: text, by"
         );
+    }
+
+    #[test]
+    fn sentences_are_not_glued_together() {
+        let failure =
+            CliFailure::local("CHECK constraint failed: c < 100").with_hint("Nothing was loaded.");
+        let expected = "CHECK constraint failed: c < 100. Nothing was loaded.";
+        assert_eq!(failure.to_text(), format!("error: Not done: {expected}"));
+        assert_eq!(failure.to_json()["error"]["detail"], expected);
+        for (text, expected) in [
+            ("No.", "No. Go."),
+            ("No", "No. Go."),
+            ("No:", "No: Go."),
+            ("", "Go."),
+        ] {
+            assert_eq!(join_sentences([text, "Go."]), expected);
+        }
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub struct PriceAddCommand {
     #[arg(long, value_name = "CODE")]
     currency: String,
     /// Bill it again each time, as a subscription [default: it is paid once]
-    #[arg(long, value_parser = ["month"])]
+    #[arg(long, value_parser = ["month", "year"])]
     recurring: Option<String>,
     /// Description of the product; replaces the earlier one
     #[arg(long, value_name = "TEXT")]
@@ -85,7 +85,7 @@ impl PriceAddCommand {
     async fn run(self) -> Result<()> {
         let body = json!({
             "key": self.key, "product_name": self.product, "description": self.description, "label": self.label,
-            "amount": self.amount, "currency": self.currency, "recurring": self.recurring.map(|_| true),
+            "amount": self.amount, "currency": self.currency, "recurring": self.recurring.as_ref().map(|_| true), "interval": self.recurring,
         });
         let at = self.args.find().await?;
         let made = at.send(&endpoints::ADD_PRICE, body).await?;

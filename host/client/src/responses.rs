@@ -294,6 +294,13 @@ pub(super) const AUDIT: ResponseConstraints = ResponseConstraints::new(
         ("next_cursor", MemberRule::Cursor),
     ],
 );
+pub(super) const WORKSPACES: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[(
+        "workspaces",
+        MemberRule::List(&[("id", MemberRule::Id), ("slug", MemberRule::Slug)]),
+    )],
+);
 pub(super) const ROWS: ResponseConstraints = ResponseConstraints::new(LARGE_BYTES, &[]);
 pub(super) const CATALOG: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
@@ -588,6 +595,18 @@ mod tests {
                 MemberRule::Cursor,
                 &["2026-11-20T12:00:00.000Z", "17"],
                 &["", "$(id)", "a b", "a;b", "-a", "--server=evil.example"],
+            ),
+            (
+                MemberRule::Target,
+                &[
+                    "01a1fc28-c57b/recent",
+                    "01a1fc28-c57b",
+                    "svc.render",
+                    "a/b/c_1",
+                ],
+                &[
+                    "", "/", "/a", "a/", "a//b", "../a", "a/..", "a/-b", "a b", "$(id)",
+                ],
             ),
             (MemberRule::Digest, &[digest.as_str()], &["0", "G", ""]),
             (

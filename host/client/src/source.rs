@@ -50,9 +50,8 @@ impl SourceToPublish {
         bytes: &[u8],
         wanted: Option<ContentType>,
     ) -> Result<Self> {
-        let shown = path.display();
         let text = files::decode_text(bytes);
-        let text = text.map_err(|error| CliFailure::local(format!("{shown}: {error}")))?;
+        let text = text.map_err(|error| no_text(path, bytes, &error.to_string()))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
             // Standard input is most often Markdown.
             true => (String::new(), wanted.or(Some(ContentType::Markdown))),
@@ -172,7 +171,18 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
 /// When they are not UTF-8.
 pub(super) fn parse_utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
     let text = String::from_utf8(bytes);
-    text.map_err(|_| CliFailure::local(format!("{} is no text in UTF-8.", path.display())))
+    text.map_err(|error| no_text(path, error.as_bytes(), "This is no text in UTF-8."))
+}
+
+/// Failure of bytes that are no text, with the place of the first that is none.
+fn no_text(path: &Path, bytes: &[u8], detail: &str) -> CliFailure {
+    if path.as_os_str() == STDIN {
+        return CliFailure::local(format!("Standard input: {detail}"));
+    }
+    let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    let null = bytes[..valid].iter().position(|byte| *byte == 0);
+    let before = String::from_utf8_lossy(&bytes[..null.unwrap_or(valid)]);
+    CliFailure::in_text("Not a text", detail, (path, &before), before.len())
 }
 
 fn read_bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
@@ -237,7 +247,15 @@ mod tests {
         }
         let bytes = directory.path().join("a.png");
         std::fs::write(&bytes, b"\x89PNG\r\n\0").unwrap();
-        assert!(SourceToPublish::read(&bytes, None).is_err());
+        for (content, place) in [
+            (&b"\x89PNG\r\n\0"[..], ":1:1: "),
+            (b"a\n\xc3\xa4b\xff", ":2:3: "),
+            (b"ab\0", ":1:3: "),
+        ] {
+            std::fs::write(&bytes, content).unwrap();
+            let refused = SourceToPublish::read(&bytes, None).unwrap_err().to_text();
+            assert!(refused.contains(place), "{refused}");
+        }
         assert!(SourceToPublish::read(directory.path(), None).is_err());
     }
 }

@@ -11,6 +11,7 @@ use super::error::{CliFailure, FailureExitCode, Result};
 use super::files::{DirectoryHandle, FileComparison};
 use super::output::{escape_line, print_source, server_note};
 use super::projects::RemoteProject;
+use super::source::STDIN;
 use super::{endpoints, report_failure, run_until_interrupt};
 use svc_base::pluralize;
 use svc_base::terminal;
@@ -29,7 +30,7 @@ const ANY_VALUE: &str = "string | number | { base64: string }";
 /// Writes TypeScript declarations of a project's actions.
 #[derive(Debug, clap::Args)]
 pub struct TypesCommand {
-    /// Write them into a file in place of standard output
+    /// Write them into a file in place of standard output, which `-` is
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace a file that the command has not made
@@ -68,7 +69,13 @@ impl TypesCommand {
     pub(super) async fn run(self) -> Result<()> {
         let out = self.args.output();
         let at = self.args.find().await?;
-        let Some(path) = &self.output else {
+        let is_file = |path: &&PathBuf| path.as_os_str() != STDIN;
+        let Some(path) = self.output.as_ref().filter(is_file) else {
+            if self.watch {
+                return Err(CliFailure::local(
+                    "`--watch` writes a file anew: name one by `--output`.",
+                ));
+            }
             let made = declare(&at.api, &at.project, self.runtime).await?;
             let document = json!({ "declarations": made.text, "actions": made.actions });
             return match out.json {

@@ -25,8 +25,11 @@ enum WrittenTime {
 
 /// Makes the rows what they were at a time.
 pub(super) async fn restore(text: &str, yes: bool, args: &BackendTargetArgs) -> Result<()> {
-    let zone = TimeZone::system();
+    let (zone, fault) = local_zone(&std::env::var("TZ").unwrap_or_default());
     let time = parse(text, Clock::system().now(), &zone)?;
+    if let (WrittenTime::Local(_), Some(fault)) = (&time, fault) {
+        return Err(fault);
+    }
     let at = args.find().await?;
     let (moment, place) = match time {
         WrittenTime::Exact(moment) => (moment, String::new()),
@@ -54,6 +57,20 @@ pub(super) async fn restore(text: &str, yes: bool, args: &BackendTargetArgs) -> 
         quote_shell_word(&member_text(&restored, "previous"))
     );
     args.output().print_answer(&restored, &text)
+}
+
+/// Returns the zone of the shell, with the fault where `TZ` names none. Where nothing names one, it is UTC.
+fn local_zone(named: &str) -> (TimeZone, Option<CliFailure>) {
+    match TimeZone::try_system() {
+        Ok(zone) => (zone, None),
+        Err(_) if named.is_empty() => (TimeZone::UTC, None),
+        Err(error) => {
+            let fault = CliFailure::local(format!(
+                "The variable TZ is `{named}`, which is no time zone ({error}): set it to one such as `Europe/Berlin`, or write a moment as `svc backend history` lists it."
+            ));
+            (TimeZone::UTC, Some(fault))
+        }
+    }
 }
 
 /// Finds the newest moment that is not after a time.

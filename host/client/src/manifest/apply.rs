@@ -18,11 +18,13 @@ use crate::files::DirectoryHandle;
 use crate::progress::TerminalProgressBar;
 use crate::projects::EnvironmentArgs;
 use crate::question::ChangeQuestion;
-use crate::{CommonArgs, run_until_interrupt};
+use crate::{CommonArgs, endpoints, run_until_interrupt};
 use svc_base::pluralize;
 
 /// Advice after a plan that failed halfway.
 const RESUME_HINT: &str = "What was done stays; `svc apply` goes on from there.";
+/// Note of a plan that no server has judged.
+const NEW_PROJECT_NOTE: &str = "The project is new: the server judges the folder when it is applied. If it refuses something, nothing is left of the project.";
 /// How often a plan is made anew because somebody else has released the same meanwhile.
 const MAX_RACES: u32 = 3;
 
@@ -73,7 +75,10 @@ impl ApplyCommand {
     pub(crate) async fn run(self) -> Result<()> {
         let out = self.common.output();
         let mut applying = Applying::begin(&self).await?;
-        let plan = applying.make_plan().await?;
+        let mut plan = applying.make_plan().await?;
+        if self.plan && applying.state.is_none() {
+            plan.notes.push(NEW_PROJECT_NOTE.to_owned());
+        }
         for note in &plan.notes {
             out.print_note(note);
         }
@@ -91,7 +96,7 @@ impl ApplyCommand {
         if self.plan {
             return self.print_plan(&plan, false, "");
         }
-        if let Err(failure) = applying.ask(&plan) {
+        if let Err(failure) = applying.ask(&plan).await {
             // Programs get the plan, and the exit code says that it was not applied.
             self.print_plan(&plan, false, "")?;
             return Err(failure);
@@ -210,7 +215,8 @@ impl<'a> Applying<'a> {
     }
 
     /// Asks whether to apply a plan.
-    fn ask(&self, plan: &ApplyPlan) -> Result<()> {
+    async fn ask(&self, plan: &ApplyPlan) -> Result<()> {
+        let (out, yes) = (self.command.common.output(), self.command.yes);
         let mut change = match plan.count() {
             1 => "Make this change".to_owned(),
             several => format!("Make these {several} changes"),
@@ -222,18 +228,29 @@ impl<'a> Applying<'a> {
         }
         // Others may add the user to a workspace with a project of this name.
         let found = self.state.as_ref().map(|state| &state.project);
-        let workspace = match found {
-            Some(project) => project.workspace.as_ref().map(|one| one.slug.as_str()),
-            None => self.folder.manifest.workspace.as_deref(),
+        let workspace = match (found, &self.folder.manifest.workspace) {
+            (Some(project), _) => project.workspace.as_ref().map(|one| one.slug.clone()),
+            (None, Some(named)) => Some(named.clone()),
+            (None, None) if out.is_interactive() && !yes => self.only_workspace().await,
+            (None, None) => None,
         };
         let question = ChangeQuestion {
             change: &change,
             server: self.api.server_address(),
-            workspace,
+            workspace: workspace.as_deref(),
             project: &self.folder.manifest.project,
             environment: self.api.environment(),
         };
-        question.confirm(self.command.common.output(), self.command.yes)
+        question.confirm(out, yes)
+    }
+
+    /// Finds the workspace in which a new project is made: the caller's only one.
+    async fn only_workspace(&self) -> Option<String> {
+        let listed = self.api.call(&endpoints::WORKSPACES, &[]).send().await;
+        match listed.ok()?["workspaces"].as_array()?.as_slice() {
+            [only] => only["slug"].as_str().map(str::to_owned),
+            _ => None,
+        }
     }
 
     /// Applies a plan, and writes down that the folder and the server have met. If somebody else has released the same meanwhile, the

@@ -10,7 +10,8 @@ use svc_base::digest::Digest;
 /// The most replayed and since deleted answers, until a request is sent without a stable key.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Creates something below `at`, or returns what the same request created earlier, if `look` still finds it.
+/// Creates something below `at`, or returns what the same request created earlier, if `look` still finds it. Returns also whether it is
+/// new.
 ///
 /// # Errors
 /// Failures of the server.
@@ -20,7 +21,7 @@ pub(super) async fn create_or_replay(
     at: &[&str],
     body: Value,
     look: &'static Endpoint,
-) -> Result<Value> {
+) -> Result<(Value, bool)> {
     let mut deleted_id = String::new();
     for _ in 0..MAX_ATTEMPTS {
         let asked = api.call(call, at).body(body.clone());
@@ -28,12 +29,13 @@ pub(super) async fn create_or_replay(
             .send_with_key(idempotency_key(call, &body, &deleted_id))
             .await?;
         if !is_replayed || still_exists(api, look, at, &made).await? {
-            return Ok(made);
+            return Ok((made, !is_replayed));
         }
         // The created object was deleted since, so the next key is tried.
         deleted_id = id_of(&made);
     }
-    api.call(call, at).body(body).send().await
+    let made = api.call(call, at).body(body).send().await?;
+    Ok((made, true))
 }
 
 /// Stable key for a request; another one after its earlier result was deleted.

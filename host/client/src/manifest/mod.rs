@@ -4,6 +4,7 @@ mod apply;
 mod authorship;
 mod dev;
 mod environments;
+mod faults;
 mod idempotent_create;
 mod meetings;
 mod merge;
@@ -33,6 +34,7 @@ use svc_base::digest::Digest;
 use svc_base::names::is_slug;
 
 use environments::Environments;
+use faults::{ManifestFault, offset_of};
 use prices::PriceEntry;
 
 pub(super) use apply::ApplyCommand;
@@ -277,28 +279,29 @@ impl Manifest {
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
-        let shown = path.display();
         let manifest: Self = toml::from_str(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
             CliFailure::in_text("Not valid", error.message(), (path, text), offset)
         })?;
         if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
-            return Err(CliFailure::local(format!(
-                "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
-            )));
+            let detail = format!(
+                "The page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
+            );
+            return Err(ManifestFault::new(slug, detail).in_text(path, text));
         }
         let pages = manifest.pages.values().map(ManifestPageEntry::file);
         let hidden = pages
             .chain([manifest.migrations(), manifest.actions()])
             .find(|name| is_hidden(name));
         if let Some(name) = hidden {
-            return Err(CliFailure::local(format!(
-                "{shown}: {} is hidden, and hidden files are neither published nor written: settings and keys are kept in such. Give it another name.",
-                name.display()
-            )));
+            let name = name.display().to_string();
+            let detail = format!(
+                "{name} is hidden, and hidden files are neither published nor written: settings and keys are kept in such. Give it another name."
+            );
+            return Err(ManifestFault::new(&name, detail).in_text(path, text));
         }
         match manifest.fault_of_environments() {
-            Some(fault) => Err(CliFailure::local(format!("{shown}: {fault}"))),
+            Some(fault) => Err(fault.in_text(path, text)),
             None => Ok(manifest),
         }
     }
@@ -393,7 +396,8 @@ impl ProjectFolder {
         }
         let mut pages = Vec::new();
         for (slug, entry) in &manifest.pages {
-            let bytes = budget.read(folder, entry.file())?;
+            let bytes = budget.read(folder, entry.file());
+            let bytes = bytes.map_err(|failure| missing_page(failure, folder, entry.file()))?;
             let path = folder.display_path(entry.file());
             pages.push(LocalPage {
                 slug: slug.clone(),
@@ -426,6 +430,21 @@ impl ProjectFolder {
     }
 }
 
+/// Failure of a page whose file is not there, with the place where svc.toml names it.
+fn missing_page(failure: CliFailure, folder: &DirectoryHandle, file: &Path) -> CliFailure {
+    if !failure.is_not_found() {
+        return failure;
+    }
+    let manifest = Path::new(MANIFEST_FILE);
+    let text = folder.read_text(manifest).unwrap_or_default();
+    let offset = offset_of(&text, &file.to_string_lossy());
+    let detail = format!("{} is not there.", folder.display_path(file).display());
+    let place = (&*folder.display_path(manifest), &*text);
+    let mut failure = CliFailure::in_text("No such file", detail, place, offset);
+    failure.exit = FailureExitCode::NotFound;
+    failure
+}
+
 /// Lists the SQL files of a folder, sorted by name. A missing folder is an error only if the manifest names it.
 fn sql_files(folder: &DirectoryHandle, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
     match folder.list(below, SQL_EXTENSION)? {
@@ -455,145 +474,4 @@ impl MigrationFile {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folder(manifest: &str) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(MANIFEST_FILE), manifest).unwrap();
-        folder
-    }
-
-    fn read(folder: &tempfile::TempDir) -> Result<ProjectFolder> {
-        ProjectFolder::read(
-            &DirectoryHandle::open(folder.path())?,
-            AcceptedOwners::default(),
-        )
-    }
-
-    #[test]
-    fn a_folder_is_read_in_order() {
-        let folder = folder(
-            "project = \"Book\"\nhome = \"book\"\n[pages]\nbook = \"a.html\"\nnews = { file = \"n.md\", title = \"News\" }\n",
-        );
-        let at = |name: &str| folder.path().join(name);
-        std::fs::create_dir(at("migrations")).unwrap();
-        for (name, text) in [
-            ("a.html", "<h1>A"),
-            ("n.md", "# N"),
-            ("migrations/0002_b.sql", "B"),
-            ("migrations/0001_a.sql", "A"),
-            ("migrations/notes.txt", "no"),
-        ] {
-            std::fs::write(at(name), text).unwrap();
-        }
-        let read = read(&folder).unwrap();
-        let names: Vec<_> = read
-            .migrations
-            .iter()
-            .map(|one| one.name.as_str())
-            .collect();
-        assert_eq!(names, ["0001_a.sql", "0002_b.sql"]);
-        assert_eq!(read.pages[1].title.as_deref(), Some("News"));
-        assert!(read.actions.is_empty());
-    }
-
-    #[test]
-    fn what_no_manifest_can_say_is_refused() {
-        for (text, said) in [
-            ("", "project"),
-            ("project = \"a\"\npage = 1", "page"),
-            ("project = \"a\"\nserver = \"ftp://b.example\"", "server"),
-            ("project = \"a\"\n[env.b]\nproject = \"b\"", "server"),
-            (
-                "project = \"a\"\n[env.b]\nserver = \"https://b.example\"\nhome = \"c\"",
-                "home",
-            ),
-            (
-                "project = \"a\"\n[env.\"b c\"]\nserver = \"https://b.example\"",
-                "`b c`",
-            ),
-            (
-                "project = \"a\"\n[[prices]]\nkey = \"price_a\"\nproduct = \"A\"\nlabel = \"A\"\namount = 1\ncurrency = \"eur\"",
-                "price_a",
-            ),
-            (
-                "project = \"a\"\n[[prices]]\nkey = \"a\"\nproduct = \"A\"\nlabel = \"A\"\namount = 1\ncurrency = \"eur\"\nrecurring = \"year\"",
-                "recurring",
-            ),
-            ("project = \"a\"\n[pages]\nA = \"a.md\"", "`A`"),
-            ("project = \"a\"\nhome = \"b\"", "home"),
-            ("project = \"a\"\n[pages]\na = 5", "a file's name"),
-            ("project = \"a\"\n[pages]\na = \"/etc/hostname\"", "Outside"),
-            ("project = \"a\"\nactions = \"..\"", "Outside"),
-            ("project = \"a\"\nactions = \".git/hooks\"", "is hidden"),
-            ("project = \"a\"\nmigrations = \"a/.b\"", "is hidden"),
-            ("project = \"a\"\nactions = \"\u{200c}.git\"", "is hidden"),
-            (
-                "project = \"a\"\n[pages]\na = \"GIT~1/config\"",
-                "is hidden",
-            ),
-            ("project = \"a\"\n[pages]\na = \"missing.md\"", "missing.md"),
-        ] {
-            let refused = read(&folder(text)).unwrap_err().to_text();
-            assert!(refused.contains(said), "{text}: {refused}");
-        }
-    }
-
-    #[test]
-    fn a_manifest_is_the_users_or_roots() {
-        let check = |any_owner: bool, owner: u32| {
-            let owners = AcceptedOwners { any_owner };
-            owners.check(owner, Path::new(MANIFEST_FILE), "Name the project.")
-        };
-        let user = rustix::process::geteuid().as_raw();
-        assert!(check(false, user).is_ok() && check(false, 0).is_ok());
-        assert!(check(true, user + 1).is_ok());
-        let refused = check(false, user + 1).unwrap_err().to_text();
-        assert!(
-            refused.contains("svc.toml") && refused.ends_with("Name the project."),
-            "{refused}"
-        );
-    }
-
-    #[test]
-    fn sudo_keeps_the_users_own_manifests() {
-        for (owner, user, sudo_user, expected) in [
-            (1000, 0, Some(1000), true),
-            (1001, 0, Some(1000), false),
-            (1000, 0, None, false),
-            // Only root believes the variable.
-            (1000, 1001, Some(1000), false),
-        ] {
-            let trusted = is_trusted_owner(owner, user, sudo_user);
-            assert_eq!(trusted, expected, "{owner} {user} {sudo_user:?}");
-        }
-    }
-
-    /// A few names may stand for more than the memory holds.
-    #[test]
-    fn a_folder_has_a_bound() {
-        let folder = folder("project = \"a\"");
-        std::fs::write(folder.path().join("a.md"), "1234").unwrap();
-        let handle = DirectoryHandle::open(folder.path()).unwrap();
-        for (files, bytes, expected) in [(2, 8, 2), (1, 8, 1), (2, 7, 1), (9, 3, 0)] {
-            let mut budget = FolderBudget { files, bytes };
-            let reads = std::iter::repeat_with(|| budget.read(&handle, Path::new("a.md")));
-            let read = reads.take_while(Result::is_ok).take(9).count();
-            assert_eq!(read, expected, "{files} {bytes}");
-        }
-        let long = format!("project = \"a\"\n{}", " ".repeat(1 << 20));
-        std::fs::write(folder.path().join(MANIFEST_FILE), long).unwrap();
-        let refused = read(&folder).unwrap_err().to_text();
-        assert!(refused.contains("svc.toml has 1 MB or more"), "{refused}");
-    }
-
-    #[test]
-    fn a_link_is_not_followed() {
-        let folder = folder("project = \"a\"\n[pages]\na = \"a.md\"");
-        let outside = tempfile::NamedTempFile::new().unwrap();
-        std::os::unix::fs::symlink(outside.path(), folder.path().join("a.md")).unwrap();
-        let refused = read(&folder).unwrap_err().to_text();
-        assert!(refused.contains("symbolic link"), "{refused}");
-    }
-}
+mod tests;

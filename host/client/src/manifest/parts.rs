@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::LocalPage;
-use super::prices::PriceEntry;
+use super::prices::{Interval, PriceEntry};
 use super::remote_state::{RemoteAction, RemoteFrontend, RemotePrice};
 use crate::actions::ActionFile;
 use svc_base::digest::Digest;
@@ -32,7 +32,8 @@ pub(super) struct PriceTerms {
     pub(super) label: String,
     pub(super) amount: u64,
     pub(super) currency: String,
-    pub(super) recurring: bool,
+    /// How often it is paid; once, if none.
+    pub(super) interval: Option<Interval>,
     /// `None` for a price of the folder that does not describe its product.
     pub(super) description: Option<String>,
 }
@@ -81,7 +82,7 @@ impl PriceTerms {
             label: price.label.clone(),
             amount: price.amount,
             currency: price.currency.to_ascii_lowercase(),
-            recurring: price.is_recurring(),
+            interval: price.interval(),
             description: price.description.clone().filter(|text| !text.is_empty()),
         }
     }
@@ -93,7 +94,7 @@ impl PriceTerms {
             label: price.label.clone(),
             amount: price.amount,
             currency: price.currency.clone(),
-            recurring: price.recurring,
+            interval: price.interval,
             description: price.description.clone(),
         }
     }

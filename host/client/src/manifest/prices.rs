@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::faults::ManifestFault;
 use svc_base::names::is_price_key;
 
 /// A price in a manifest.
@@ -29,7 +30,7 @@ pub(super) struct PriceEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     untagged,
-    expecting = "`recurring` is \"month\", or true for the same; without it a price is paid once"
+    expecting = "`recurring` is \"month\" or \"year\", or true for \"month\"; without it a price is paid once"
 )]
 pub(super) enum Recurrence {
     /// Whether it is paid each month.
@@ -42,33 +43,40 @@ pub(super) enum Recurrence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Interval {
-    /// A month.
     Month,
+    Year,
 }
 
 impl PriceEntry {
-    /// Whether the price is paid again and again.
-    pub(super) fn is_recurring(&self) -> bool {
-        !matches!(self.recurring, None | Some(Recurrence::Monthly(false)))
+    /// How often the price is paid; once, if none.
+    pub(super) fn interval(&self) -> Option<Interval> {
+        match self.recurring {
+            None | Some(Recurrence::Monthly(false)) => None,
+            Some(Recurrence::Monthly(true)) => Some(Interval::Month),
+            Some(Recurrence::Every(interval)) => Some(interval),
+        }
     }
 }
 
 /// Finds the fault of a list of prices: a key that is none, or that two have.
-pub(super) fn fault_of_prices(prices: &[PriceEntry]) -> Option<String> {
+pub(super) fn fault_of_prices(prices: &[PriceEntry]) -> Option<ManifestFault> {
     let mut keys = BTreeSet::new();
     prices.iter().find_map(|price| {
         let key = &price.key;
         if !is_price_key(key) {
-            return Some(format!(
-                "the price `{key}` cannot have that key: use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter, and not with `price_`."
-            ));
+            let detail = format!(
+                "The price `{key}` cannot have that key: use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter, and not with `price_`."
+            );
+            return Some(ManifestFault::new(key, detail));
         }
         if price.amount == 0 {
-            return Some(format!(
-                "the price `{key}` has the amount 0: write it in minor units of the currency, such as cents."
-            ));
+            let detail = format!(
+                "The price `{key}` has the amount 0: write it in minor units of the currency, such as cents."
+            );
+            return Some(ManifestFault::new(key, detail));
         }
-        (!keys.insert(key)).then(|| format!("two prices have the key `{key}`."))
+        let is_second = !keys.insert(key);
+        is_second.then(|| ManifestFault::new(key, format!("Two prices have the key `{key}`.")))
     })
 }
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::prices::Interval;
 use super::suffixes::{PagesApart, is_suffixed, several_pages};
 use super::{LocalPage, Manifest, ProjectFolder};
 use crate::api::ApiClient;
@@ -103,7 +104,8 @@ pub(super) struct RemotePrice {
     pub(super) label: String,
     pub(super) amount: u64,
     pub(super) currency: String,
-    pub(super) recurring: bool,
+    /// How often it is paid; once, if none.
+    pub(super) interval: Option<Interval>,
     pub(super) created_at: Option<String>,
 }
 
@@ -145,6 +147,8 @@ struct RemoteProductPrice {
     amount: u64,
     currency: String,
     recurring: bool,
+    /// Absent where a recurring price is paid every month.
+    interval: Option<Interval>,
     active: bool,
     created_at: Option<String>,
 }
@@ -166,7 +170,9 @@ impl RemoteCatalog {
                     label: price.label,
                     amount: price.amount,
                     currency: price.currency,
-                    recurring: price.recurring,
+                    interval: price
+                        .recurring
+                        .then(|| price.interval.unwrap_or(Interval::Month)),
                     created_at: price.created_at,
                 });
             }

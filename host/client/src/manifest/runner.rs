@@ -13,7 +13,7 @@ use super::steps::PlanStep;
 use crate::OutputFormat;
 use crate::api::ApiClient;
 use crate::endpoints;
-use crate::error::{CliFailure, Result};
+use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::output::{escape_line, member_text, server_note};
 use crate::progress::TerminalProgressBar;
 use crate::projects::RemoteProject;
@@ -45,35 +45,58 @@ impl PlanRunner<'_> {
         plan: &ApplyPlan,
     ) -> Result<()> {
         let mut project = state.map(|state| state.project.clone());
+        let mut is_new = false;
         for (number, step) in plan.steps.iter().enumerate() {
-            let done = self.run_step(step, &mut project).await;
-            done.map_err(|failure| match number {
-                0 => failure,
-                _ => failure.with_hint(self.failure_hint),
-            })?;
+            let done = match (step, &project) {
+                (PlanStep::CreateProject, _) => self.create_project().await.map(|made| {
+                    is_new = made.1;
+                    project = Some(made.0);
+                }),
+                (step, Some(project)) => self.apply_step(step, project).await,
+                (_, None) => Err(CliFailure::local("The plan has no project.")),
+            };
+            if let Err(failure) = done {
+                let made = project.filter(|_| is_new && is_refusal(&failure));
+                return Err(match made {
+                    Some(made) if self.end_empty(&made).await => failure,
+                    _ if number == 0 => failure,
+                    _ => failure.with_hint(self.failure_hint),
+                });
+            }
             fault::point(step.fault_point());
             self.progress.add(1);
         }
         Ok(())
     }
 
-    async fn run_step(&self, step: &PlanStep, project: &mut Option<RemoteProject>) -> Result<()> {
-        match (step, &project) {
-            (PlanStep::CreateProject, _) => *project = Some(self.create_project().await?),
-            (step, Some(project)) => self.apply_step(step, project).await?,
-            (_, None) => return Err(CliFailure::local("The plan has no project.")),
+    /// Deletes a project that this run has made, if nothing has come into it; returns whether it is gone.
+    async fn end_empty(&self, made: &RemoteProject) -> bool {
+        let at = [made.id.as_str()];
+        let Ok(found) = self
+            .api
+            .call(&endpoints::PROJECT, &at)
+            .send_and_parse()
+            .await
+        else {
+            return false;
+        };
+        match RemoteProjectState::read(self.api, found).await {
+            Ok(state) if state.backend.is_none() && state.frontends.is_empty() => {
+                let ended = self.api.call(&endpoints::DELETE_PROJECT, &at).send();
+                ended.await.is_ok()
+            }
+            _ => false,
         }
-        Ok(())
     }
 
-    async fn create_project(&self) -> Result<RemoteProject> {
+    async fn create_project(&self) -> Result<(RemoteProject, bool)> {
         let manifest = &self.folder.manifest;
         let body = json!({
             "name": manifest.project,
             "description": manifest.description,
             "workspace": manifest.workspace,
         });
-        let made = create_or_replay(
+        let (made, is_new) = create_or_replay(
             self.api,
             &endpoints::CREATE_PROJECT,
             &[],
@@ -81,9 +104,10 @@ impl PlanRunner<'_> {
             &endpoints::PROJECT,
         )
         .await?;
-        serde_json::from_value(made).map_err(|error| {
+        let project = serde_json::from_value(made).map_err(|error| {
             CliFailure::local(format!("The server made a project, and says: {error}"))
-        })
+        })?;
+        Ok((project, is_new))
     }
 
     async fn apply_step(&self, step: &PlanStep, project: &RemoteProject) -> Result<()> {
@@ -106,7 +130,7 @@ impl PlanRunner<'_> {
                 let price = &self.folder.manifest.prices[*price];
                 let body = json!({
                     "key": price.key, "product_name": price.product, "description": price.description, "label": price.label,
-                    "amount": price.amount, "currency": price.currency, "recurring": price.is_recurring(), "replaces": replaces,
+                    "amount": price.amount, "currency": price.currency, "recurring": price.interval().is_some(), "interval": price.interval(), "replaces": replaces,
                 });
                 let asked = self.api.call(&endpoints::ADD_PRICE, &at).body(body);
                 asked.send().await.map(drop)
@@ -205,6 +229,11 @@ impl PlanRunner<'_> {
     fn note(&self, text: &str) {
         self.progress.suspend(|| self.out.print_note(text));
     }
+}
+
+/// Whether the server has refused a request, so that another one like it is refused, too.
+fn is_refusal(failure: &CliFailure) -> bool {
+    failure.exit == FailureExitCode::Failed && !failure.code().is_empty()
 }
 
 /// Whether a release as a whole is too long for the server, and none of its parts by itself.

@@ -25,6 +25,8 @@ const FIRST_PAGE: (&str, &str) = (
 
 /// File that a template shares with other tools: one that is there stays.
 const GITIGNORE_FILE: &str = ".gitignore";
+/// File that every repository begins with: one that is there stays.
+const README_FILE: &str = "README.md";
 
 /// Makes a folder that `svc dev` serves as it is. Files that are there are never replaced.
 #[derive(Debug, clap::Args)]
@@ -44,8 +46,10 @@ impl InitCommand {
     pub(crate) fn run(self) -> Result<()> {
         let out = OutputFormat { json: self.json };
         let folder = DirectoryHandle::create(&self.folder)?;
-        let files = self.template.files(&project_name(&self.folder));
+        let mut files = self.template.files(&project_name(&self.folder));
         let has_gitignore = folder.has_entry(Path::new(GITIGNORE_FILE))?;
+        let has_readme = folder.has_entry(Path::new(README_FILE))?;
+        files.retain(|(name, _)| *name != README_FILE || !has_readme);
         let mut taken = Vec::new();
         for (name, _) in &files {
             if folder.has_entry(Path::new(name))? {

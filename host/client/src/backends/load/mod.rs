@@ -112,7 +112,11 @@ pub(super) async fn load(
     format: Option<RowFormat>,
     args: &BackendTargetArgs,
 ) -> Result<()> {
-    let format = format.map_or_else(|| format_of(file), Ok)?;
+    let format = match format {
+        Some(format) => Some(format),
+        None if file.as_os_str() == STDIN => None,
+        None => Some(format_of(file)?),
+    };
     let (input, bytes) = open(file)?;
     let mut at = args.find().await?;
     at.api = at.api.with_retries();
@@ -202,15 +206,28 @@ async fn find_table(at: &ProjectHandle, name: &str) -> Result<TableColumns> {
     })
 }
 
+/// Returns the form that the first bytes say: JSON begins with a brace or a bracket.
+fn format_of_bytes(bytes: &mut ByteReader<impl Read>) -> RowFormat {
+    // What cannot be read is told as the rows are.
+    let _ = bytes.skip_byte_order_mark();
+    let begin = bytes.peek().unwrap_or_default();
+    let first = begin.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        Some(b'{' | b'[') => RowFormat::Json,
+        _ => RowFormat::Csv,
+    }
+}
+
 /// Reads the rows of a file in a thread, since a read of standard input may wait for good.
 fn read_rows(
     input: Box<dyn Read + Send>,
-    format: RowFormat,
+    format: Option<RowFormat>,
     columns: Arc<TableColumns>,
 ) -> RowReceiver {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     std::thread::spawn(move || {
-        let bytes = ByteReader::new(input);
+        let mut bytes = ByteReader::new(input);
+        let format = format.unwrap_or_else(|| format_of_bytes(&mut bytes));
         let mut send = |row| sender.blocking_send(row).is_ok();
         match format {
             RowFormat::Csv => CsvRows::new(bytes, &columns).for_each_row(&mut send),
@@ -429,7 +446,7 @@ fn is_refused_row(failure: &CliFailure) -> bool {
 pub struct RowFileArgs {
     /// The file: CSV with a header, or JSON; `-` is standard input
     pub(super) file: PathBuf,
-    /// Form of the file [default: by its name]
+    /// Form of the file [default: by its name, of standard input by its first byte]
     #[arg(long)]
     pub(super) format: Option<RowFormat>,
 }

@@ -64,6 +64,8 @@ fn each_part_has_its_entry() {
 
 #[test]
 fn a_part_is_told_with_who_and_when_and_what_helps() {
+    use ConflictReason::{BothChanged, Stale};
+    use PartPlace::{Ended, OnServer, Setting};
     let at = Timestamp(0);
     let told = |kind, place, is_known: bool, reason| {
         let mut release = ReleaseOfPart {
@@ -75,8 +77,6 @@ fn a_part_is_told_with_who_and_when_and_what_helps() {
         }
         PartConflict::new(kind, "a", reason, release).to_text()
     };
-    use ConflictReason::{BothChanged, Stale};
-    use PartPlace::{Ended, OnServer, Setting};
     for (kind, place, is_known, reason, expected) in [
         ("page", OnServer, true, BothChanged, format!("page a: both have changed it; the server's was released {at} by by x")),
         ("page", OnServer, true, Stale, format!("page a: the folder has an earlier text; the server's was released {at} by by x")),

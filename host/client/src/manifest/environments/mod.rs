@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
+use super::faults::ManifestFault;
 use super::prices::{PriceEntry, fault_of_prices, prices_of_environment};
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::profile::{FolderTarget, parse_server_url};
@@ -93,25 +94,32 @@ impl Manifest {
     }
 
     /// Finds the first fault of the environments, the addresses and the prices.
-    pub(super) fn fault_of_environments(&self) -> Option<String> {
+    pub(super) fn fault_of_environments(&self) -> Option<ManifestFault> {
         let is_name = |name: &str| {
             let may_have = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             (1..=MAX_NAME).contains(&name.len()) && name.chars().all(may_have)
         };
         if let Some(name) = self.env.keys().find(|name| !is_name(name)) {
-            return Some(format!(
-                "the environment `{name}` cannot have that name: use 1 to {MAX_NAME} of a-z, A-Z, 0-9, - and _."
-            ));
+            let detail = format!(
+                "The environment `{name}` cannot have that name: use 1 to {MAX_NAME} of a-z, A-Z, 0-9, - and _."
+            );
+            return Some(ManifestFault::new(name, detail));
         }
         let homes = self.env.values().map(|one| &one.home).chain([&self.home]);
         let home = homes.flatten().find(|home| self.lacks_page(home));
         if let Some(home) = home {
-            return Some(format!("`home` is `{home}`, which is none of its pages."));
+            let detail = format!("`home` is `{home}`, which is none of its pages.");
+            return Some(ManifestFault::new(home, detail));
         }
         let servers = self.env.values().map(|one| Some(&one.server));
         let mut servers = servers.chain([self.server.as_ref()]).flatten();
-        if let Some(failure) = servers.find_map(|server| parse_server_url(server).err()) {
-            return Some(format!("`server`: {}", failure.detail()));
+        let fault = servers.find_map(|server| {
+            let failure = parse_server_url(server).err()?;
+            let detail = format!("`server`: {}", failure.detail());
+            Some(ManifestFault::new(server, detail))
+        });
+        if fault.is_some() {
+            return fault;
         }
         let prices = self.env.values().map(|one| &one.prices);
         let mut prices = prices.chain([&self.prices]);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::meetings::Meetings;
-use super::prices::{Interval, PriceEntry, Recurrence};
+use super::prices::{PriceEntry, Recurrence};
 use super::remote_state::{RemoteFrontend, RemotePrice, RemoteProjectState};
 use super::{AcceptedOwners, MANIFEST_FILE, Manifest, ManifestPageEntry, ProjectFolder};
 use crate::api::ApiClient;
@@ -404,9 +404,7 @@ fn price_entry(price: &RemotePrice) -> PriceEntry {
         label: price.label.clone(),
         amount: price.amount,
         currency: price.currency.clone(),
-        recurring: price
-            .recurring
-            .then_some(Recurrence::Every(Interval::Month)),
+        recurring: price.interval.map(Recurrence::Every),
         description: price.description.clone(),
     }
 }
