@@ -180,8 +180,10 @@ declare namespace svc {
     /** In minor units of the currency, such as cents. */
     amount: number;
     currency: string;
-    /** Paid every month. */
+    /** Paid again and again: every month, unless `interval` says otherwise. */
     recurring: boolean;
+    /** How often it is paid, where that is not every month. */
+    interval?: 'year';
   }
 
   /** What this visitor has paid for, and has now. */

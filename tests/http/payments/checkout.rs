@@ -415,3 +415,45 @@ async fn a_browser_begins_a_bounded_number_of_checkouts_a_day() {
     shop.server.advance(SESSION_LIMIT_SECONDS.unsigned_abs());
     shop.send_request(&other, &first.cookie).await.expect(200);
 }
+
+#[tokio::test]
+async fn a_recurring_price_is_paid_every_month_or_every_year() {
+    let shop = PaymentsFixture::start().await;
+    for (terms, paid, told) in [
+        (json!({ "recurring": true }), "month", None),
+        (
+            json!({ "recurring": true, "interval": "month" }),
+            "month",
+            None,
+        ),
+        (
+            json!({ "recurring": true, "interval": "year" }),
+            "year",
+            Some("year"),
+        ),
+    ] {
+        let price = shop.add_price(terms).await;
+        let begun = with_form(
+            shop.server.post("/shop/payments/checkout"),
+            &[("price", price.as_str())],
+        );
+        begun.answer().await.expect(303);
+        let sent = shop.provider.calls().pop().unwrap().form;
+        assert_eq!(sent["line_items[0][price_data][recurring][interval]"], paid);
+        let catalog = shop.server.get("/shop/payments/catalog").answer().await;
+        let prices = catalog.expect(200).json()["prices"].clone();
+        let offer = prices.as_array().unwrap().iter();
+        let offer = offer.clone().find(|offer| offer["id"] == *price).unwrap();
+        assert_eq!(offer["recurring"], true);
+        assert_eq!(offer.get("interval").and_then(Value::as_str), told);
+    }
+    let path = format!("/{}/payments/catalog", shop.project);
+    for interval in [json!("year"), json!("week"), json!(1)] {
+        let price = json!({
+            "product_name": "Club", "label": "x", "amount": 1, "currency": "eur", "interval": interval,
+        });
+        let refused = shop.owner.post(&shop.server, &path, &price).await;
+        let problem = refused.problem(400, "invalid_request");
+        assert!(text(&problem["detail"]).contains("interval"), "{problem}");
+    }
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use svc::outbound::OutboundClient;
-use svc::stripe::{CheckoutPurchase, NewCheckout, NewPlanCheckout, StripeClient};
+use svc::stripe::{BillingInterval, CheckoutPurchase, NewCheckout, NewPlanCheckout, StripeClient};
 
 use super::fake_stripe::{FakeAnswer, FakeStripe};
 
@@ -17,7 +17,7 @@ fn checkout(recurring: bool) -> NewCheckout {
             description: "PDF · All of it".to_owned(),
             amount: 900,
             currency: "eur".to_owned(),
-            recurring,
+            interval: recurring.then(BillingInterval::default),
         },
         email: Some("ada@example.com".to_owned()),
         success_url: back("success"),

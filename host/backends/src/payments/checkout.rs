@@ -97,7 +97,7 @@ impl Payments {
             price_label: price.label.clone(),
             amount: price.amount,
             currency: price.currency.clone(),
-            recurring: price.recurring,
+            recurring: price.interval.is_some(),
             return_to: request.return_to.to_string(),
             user_id: buyer.user.map(|user| user.user_id),
             cookie: hash_token(&fresh),
@@ -316,7 +316,7 @@ fn describe_purchase(price: &Price) -> CheckoutPurchase {
         description,
         amount: price.amount,
         currency: price.currency.clone(),
-        recurring: price.recurring,
+        interval: price.interval,
     }
 }
 

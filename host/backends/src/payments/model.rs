@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::verdict::SessionTerms;
 use crate::control;
 use crate::deployments::serving::PageLookupError;
+use crate::stripe::BillingInterval;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 use svc_base::random::RandomSourceError;
@@ -84,8 +85,8 @@ pub struct Price {
     pub amount: i64,
     /// Currency code in lower case.
     pub currency: String,
-    /// Whether the price is paid every month.
-    pub recurring: bool,
+    /// How often the price is paid; once, if none.
+    pub interval: Option<BillingInterval>,
     /// Whether the price can be bought.
     pub active: bool,
     pub created_at: Timestamp,
@@ -105,8 +106,8 @@ pub struct NewPrice {
     pub amount: i64,
     /// Currency code in lower case.
     pub currency: String,
-    /// Whether the price is paid every month.
-    pub recurring: bool,
+    /// How often the price is paid; once, if none.
+    pub interval: Option<BillingInterval>,
     /// Identifier of the active price whose place this one takes.
     pub replaces: Option<String>,
 }
@@ -127,7 +128,7 @@ pub struct CheckoutSession {
     pub amount: i64,
     /// Currency code in lower case.
     pub currency: String,
-    /// Whether the price is paid every month.
+    /// Whether the price is paid again and again.
     pub recurring: bool,
     /// URL that the provider leads the visitor back to.
     pub return_to: String,

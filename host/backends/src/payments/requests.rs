@@ -8,7 +8,7 @@ use super::model::{
 };
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::Problem;
-use crate::stripe::currencies;
+use crate::stripe::{BillingInterval, currencies};
 use svc_base::names::is_price_key;
 use svc_base::numbers::{WholeNumber, optional_whole_number};
 
@@ -37,6 +37,8 @@ pub struct AddPrice {
     pub currency: String,
     /// Whether it is paid every month, as a subscription; otherwise once.
     pub recurring: Option<bool>,
+    /// An extension. How often a recurring price is paid; every month, if absent.
+    pub interval: Option<BillingInterval>,
     /// Id of the price whose place this one takes: it leaves the catalog in the same step, so that its `key` always means a price that can be
     /// bought. One that is off the catalog already is a 409 `price_inactive`, one that is not there a 404.
     #[schema(example = "price_2Wn3bQmZ0hXk81TtVd5sYc4L")]
@@ -81,6 +83,15 @@ impl AddPrice {
         )?;
         check_name("label", &self.label)?;
         let amount = whole_amount(&self.amount)?;
+        let interval = match (self.recurring, self.interval) {
+            (Some(true), interval) => Some(interval.unwrap_or_default()),
+            (_, None) => None,
+            (_, Some(_)) => {
+                return Err(invalid_request(
+                    "`interval` says how often a recurring price is paid: send `recurring: true` with it.",
+                ));
+            }
+        };
         let currency = self.currency.to_ascii_lowercase();
         if currencies::minor_unit_digits(&currency).is_none() {
             return Err(invalid_request(
@@ -94,7 +105,7 @@ impl AddPrice {
             label: self.label,
             amount,
             currency,
-            recurring: self.recurring.unwrap_or(false),
+            interval,
             replaces: self.replaces,
         })
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{CheckoutSession, Price, Product, Status};
+use crate::stripe::BillingInterval;
 use svc_base::clock::Timestamp;
 use svc_base::ids::SessionId;
 
@@ -42,8 +43,11 @@ pub struct PriceView {
     amount: i64,
     /// In lower case.
     currency: String,
-    /// Whether it is paid every month.
+    /// Whether it is paid again and again: every month, if no `interval` says otherwise.
     recurring: bool,
+    /// How often it is paid, where that is not every month.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<BillingInterval>,
     /// Whether it can be bought.
     active: bool,
     /// When it was made.
@@ -97,8 +101,11 @@ pub struct OfferView {
     amount: i64,
     /// In lower case.
     currency: String,
-    /// Whether it is paid every month.
+    /// Whether it is paid again and again: every month, if no `interval` says otherwise.
     recurring: bool,
+    /// How often it is paid, where that is not every month.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<BillingInterval>,
 }
 
 /// List of sessions.
@@ -202,6 +209,11 @@ impl From<Product> for ProductRef {
     }
 }
 
+/// Returns an interval that is told: a recurring price is paid every month, unless it says otherwise.
+fn unusual_interval(interval: Option<BillingInterval>) -> Option<BillingInterval> {
+    interval.filter(|interval| *interval != BillingInterval::default())
+}
+
 impl From<&Price> for PriceView {
     fn from(price: &Price) -> Self {
         Self {
@@ -210,7 +222,8 @@ impl From<&Price> for PriceView {
             label: price.label.clone(),
             amount: price.amount,
             currency: price.currency.clone(),
-            recurring: price.recurring,
+            recurring: price.interval.is_some(),
+            interval: unusual_interval(price.interval),
             active: price.active,
             created_at: price.created_at,
         }
@@ -265,7 +278,8 @@ impl From<Price> for OfferView {
             label: price.label,
             amount: price.amount,
             currency: price.currency,
-            recurring: price.recurring,
+            recurring: price.interval.is_some(),
+            interval: unusual_interval(price.interval),
         }
     }
 }

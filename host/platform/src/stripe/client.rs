@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 use url::Url;
 
-use super::{SESSION_METADATA, amounts};
+use super::{BillingInterval, SESSION_METADATA, amounts};
 use crate::config;
 use crate::outbound::{OutboundClient, OutboundError};
 
@@ -75,8 +75,8 @@ pub struct CheckoutPurchase {
     pub amount: i64,
     /// Currency code in lower case.
     pub currency: String,
-    /// Whether the price is paid every month.
-    pub recurring: bool,
+    /// How often it is paid; once, if none.
+    pub interval: Option<BillingInterval>,
 }
 
 /// Hosted checkout to create.
@@ -217,17 +217,12 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
         let currency = currency.to_ascii_uppercase();
         StripeError::AmountRefused(format!("it takes no such amount of {currency}"))
     })?;
-    let mode = if purchase.recurring {
-        "subscription"
-    } else {
-        "payment"
-    };
     // The resulting payment or subscription carries our metadata, too.
-    let made = if purchase.recurring {
-        format!("subscription_data[metadata][{SESSION_METADATA}]")
-    } else {
-        format!("payment_intent_data[metadata][{SESSION_METADATA}]")
+    let (mode, made) = match purchase.interval {
+        Some(_) => ("subscription", "subscription_data"),
+        None => ("payment", "payment_intent_data"),
     };
+    let made = format!("{made}[metadata][{SESSION_METADATA}]");
     let metadata = format!("metadata[{SESSION_METADATA}]");
     let amount = amount.to_string();
     let mut form = vec![
@@ -251,8 +246,9 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
         // The provider must not convert the currency: the paid amount is compared with the price.
         ("adaptive_pricing[enabled]", "false"),
     ];
-    if purchase.recurring {
-        form.push(("line_items[0][price_data][recurring][interval]", "month"));
+    if let Some(interval) = purchase.interval {
+        let name = "line_items[0][price_data][recurring][interval]";
+        form.push((name, interval.as_str()));
     }
     if let Some(email) = &new.email {
         form.push(("customer_email", email));

@@ -28,7 +28,7 @@
 //! | `line_items[0][price_data][unit_amount]` | integer | the price's, in the provider's minor units (`amounts.rs`) |
 //! | `line_items[0][price_data][product_data][name]` | string, at most 5,000 characters | the product's name, at most 200 |
 //! | `line_items[0][price_data][product_data][description]` | string, at most 40,000 characters | label and description, at most 2,203 |
-//! | `line_items[0][price_data][recurring][interval]` | `day`, `week`, `month` or `year` | `month`, for a recurring price |
+//! | `line_items[0][price_data][recurring][interval]` | `day`, `week`, `month` or `year` | `month` or `year`, for a recurring price |
 //! | `adaptive_pricing[enabled]` | boolean | `false`: what is paid is what is compared |
 //!
 //! For a workspace's plan: `mode`, `success_url`, `cancel_url`, `client_reference_id`, `metadata[svc_workspace]`,
@@ -46,6 +46,7 @@ mod client;
 pub mod currencies;
 pub mod dev;
 mod event;
+mod interval;
 pub mod ledger;
 mod parse;
 mod plans;
@@ -61,6 +62,7 @@ pub use event::{
     ChargeFact, CheckoutFact, CheckoutOutcome, EventFact, EventReference, EventSubject,
     InvoiceFact, InvoicePaymentFact, RefundFact, SubscriptionFact, VerifiedEvent,
 };
+pub use interval::BillingInterval;
 pub use ledger::{EventLedgerEntry, RelatedEvents};
 pub use plans::NewPlanCheckout;
 pub use receiver::{EventConsumer, WebhookError, WebhookReceiver};

@@ -4,10 +4,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::control::{Error, NamedColumnReader, Tx};
 use crate::payments::model::{MAX_PRICES, NewPrice, PaymentError, Price, Product};
+use crate::stripe::BillingInterval;
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
-const SELECT_PRICE: &str = "SELECT r.id, r.key, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
+const SELECT_PRICE: &str = "SELECT r.id, r.key, r.label, r.amount, r.currency, r.recurring, r.billing_interval, r.active, r.created_at, \
     p.id AS product_id, p.name AS product_name, p.description AS product_description \
     FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
 
@@ -19,7 +20,7 @@ fn price_from_row(row: &Row<'_>) -> rusqlite::Result<Price> {
         label: row.get("label")?,
         amount: row.get("amount")?,
         currency: row.get("currency")?,
-        recurring: row.get("recurring")?,
+        interval: interval_from_row(&row)?,
         active: row.get("active")?,
         created_at: row.get("created_at")?,
         product: Product {
@@ -28,6 +29,12 @@ fn price_from_row(row: &Row<'_>) -> rusqlite::Result<Price> {
             description: row.get("product_description")?,
         },
     })
+}
+
+fn interval_from_row(row: &NamedColumnReader<'_, '_>) -> rusqlite::Result<Option<BillingInterval>> {
+    let named: Option<BillingInterval> = row.get("billing_interval")?;
+    let is_recurring: bool = row.get("recurring")?;
+    Ok(is_recurring.then(|| named.unwrap_or_default()))
 }
 
 /// Lists the prices of a project, by product and age.
@@ -105,8 +112,8 @@ pub(super) fn insert_price(
         let product = upsert_product(tx, project, new, ids, now)?;
         tx.prepare_cached(
             "INSERT INTO payment_prices
-                (id, project_id, product_id, key, label, amount, currency, recurring, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                (id, project_id, product_id, key, label, amount, currency, recurring, billing_interval, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             ids.price,
@@ -116,7 +123,8 @@ pub(super) fn insert_price(
             new.label,
             new.amount,
             new.currency,
-            new.recurring,
+            new.interval.is_some(),
+            new.interval,
             now,
         ])?;
         find_price(tx, project, &ids.price)

@@ -258,6 +258,7 @@ impl DevPaymentProvider {
                         amount: amount.unwrap_or(0),
                         currency,
                         recurring: one.subscription.is_some(),
+                        is_yearly: false,
                         month: 1,
                         email: one.email.clone(),
                         success_url: String::new(),

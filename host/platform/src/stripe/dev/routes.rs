@@ -108,6 +108,7 @@ async fn checkout(
         amount,
         currency: price("[currency]").unwrap_or_else(|| "eur".to_owned()),
         recurring: field("mode").as_deref() == Some("subscription"),
+        is_yearly: price("[recurring][interval]").as_deref() == Some("year"),
         month: 1,
         email: field("customer_email"),
         cancel_url: field("cancel_url").unwrap_or_else(|| success_url.clone()),

@@ -23,6 +23,8 @@ pub(super) struct SimulatedPurchase {
     pub(super) currency: String,
     /// Whether the purchase is paid every month.
     pub(super) recurring: bool,
+    /// Whether it is paid every year, and not every month.
+    pub(super) is_yearly: bool,
     /// Number of the month, from 1.
     pub(super) month: u32,
     /// E-mail address of the payer.
