@@ -173,11 +173,6 @@ impl CliFailure {
         self.exit == FailureExitCode::Busy && (repeatable || self.code() != "interrupted")
     }
 
-    /// Title of the failure.
-    pub(super) fn title(&self) -> &str {
-        &self.title
-    }
-
     /// Whether the failure has this title.
     pub(super) fn is_titled(&self, title: &str) -> bool {
         &*self.title == title
@@ -309,7 +304,7 @@ impl CliFailure {
         position.or(self.context.position)
     }
 
-    /// Whether the failure lists everything that is wrong with files of one kind.
+    /// Whether the failure lists all entries of a batch that are wrong.
     pub(super) fn is_whole_list(&self) -> bool {
         (1..=MAX_LISTED).contains(&self.entries().len())
     }

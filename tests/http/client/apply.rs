@@ -245,10 +245,124 @@ async fn a_slug_that_is_taken_gets_a_suffix_and_keeps_it() {
     fixture.write("book.html", "<!doctype html><title>New</title>\n");
     let done = fixture.run(&["apply", "--yes"]).await;
     assert!(done.stderr.contains("taken for `book`"), "{done:?}");
-    assert_eq!(
-        fixture.fetch_source("book-2").await,
-        "<!doctype html><title>New</title>\n"
+    let (old, new) = (
+        "<!doctype html><title>Guest book</title>\n",
+        "<!doctype html><title>New</title>\n",
     );
+    assert_eq!(fixture.fetch_source("book-2").await, new);
+    // A fresh copy of the folder knows the page by the texts that it had.
+    let forget = || std::fs::remove_dir_all(fixture.path_of(".svc")).unwrap();
+    forget();
+    assert_eq!(fixture.json(&["apply", "--plan"]).await["plan"], json!([]));
+    fixture.write("book.html", old);
+    let refused = fixture.run_for_failure(5, &["apply", "--yes"]).await;
+    assert!(
+        refused.contains("The folder is older") && refused.contains("page book-2: "),
+        "{refused}"
+    );
+    // With any other text it could be another page's.
+    fixture.write("book.html", "<!doctype html><title>Newer</title>\n");
+    let refused = fixture.run_for_failure(5, &["apply", "--yes"]).await;
+    assert!(refused.contains("`book-2`, which never had"), "{refused}");
+    assert_eq!(fixture.fetch_source("book-2").await, new);
+    let named = MANIFEST
+        .replace("\"book\"", "\"book-2\"")
+        .replace("book = ", "book-2 = ");
+    fixture.write("svc.toml", &named);
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    assert!(fixture.fetch_source("book-2").await.contains("Newer"));
+}
+
+/// The page of a colleague may have a slug that looks like the folder's with a suffix.
+#[tokio::test]
+async fn a_page_that_looks_suffixed_is_left_to_its_author() {
+    let fixture = ClientFixture::new().await;
+    let theirs = "# Theirs\n";
+    fixture.write("one/c2.md", theirs);
+    fixture.write(
+        "one/svc.toml",
+        "project = \"Shop\"\n[pages]\nchapter-2 = \"c2.md\"\n",
+    );
+    fixture.run_for_stdout(&["apply", "one", "--yes"]).await;
+    fixture.write("two/c.md", "# Mine\n");
+    fixture.write(
+        "two/svc.toml",
+        "project = \"Shop\"\n[pages]\nchapter = \"c.md\"\n",
+    );
+    for more in [&[][..], &["--force"]] {
+        let words = [&["apply", "two", "--yes"][..], more].concat();
+        let refused = fixture.run_for_failure(5, &words).await;
+        assert!(
+            refused.contains("`chapter-2`, which never had") && refused.contains("svc.toml"),
+            "{refused}"
+        );
+    }
+    let pulled = fixture.run(&["pull", "two", "--yes"]).await;
+    assert!(
+        pulled.success && pulled.stderr.contains("it counts as another page"),
+        "{pulled:?}"
+    );
+    assert_eq!(fixture.read("two/c.md"), "# Mine\n");
+    assert_eq!(fixture.read("two/chapter-2.md"), theirs);
+    fixture.run_for_stdout(&["apply", "two", "--yes"]).await;
+    assert_eq!(fixture.fetch_source("chapter").await, "# Mine\n");
+    assert_eq!(fixture.fetch_source("chapter-2").await, theirs);
+}
+
+#[tokio::test]
+async fn a_first_apply_that_is_refused_leaves_no_project() {
+    let fixture = start_with_folder().await;
+    fixture.write("actions/bad.sql", "SELECT * FROM nowhere");
+    let planned = fixture.run(&["apply", "--plan"]).await;
+    assert!(
+        planned.success && planned.stderr.contains("The project is new: "),
+        "{planned:?}"
+    );
+    for _ in 0..2 {
+        let refused = fixture.run_for_failure(1, &["apply", "--yes"]).await;
+        assert!(
+            refused.contains("error: actions/bad.sql:1:15: ") && !refused.contains("stays"),
+            "{refused}"
+        );
+        let listed = fixture.json(&["project", "list"]).await;
+        assert_eq!(listed["projects"], json!([]));
+    }
+    std::fs::remove_file(fixture.path_of("actions/bad.sql")).unwrap();
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    assert_eq!(fixture.json(&["apply"]).await["plan"], json!([]));
+    // A project that was there stays.
+    fixture
+        .run_for_stdout(&["project", "create", "Other"])
+        .await;
+    fixture.write("svc.toml", &MANIFEST.replace("Guest book", "Other"));
+    fixture.write("actions/bad.sql", "SELECT * FROM nowhere");
+    fixture.run_for_failure(1, &["apply", "--yes"]).await;
+    let listed = fixture.json(&["project", "list"]).await;
+    assert_eq!(listed["projects"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn migrations_are_pulled_by_the_names_that_they_had() {
+    let fixture = ClientFixture::new().await;
+    fixture.write("one/svc.toml", "project = \"Shop\"\n");
+    for (name, table) in [("1.sql", "a"), ("2_b.sql", "b")] {
+        let sql = format!("CREATE TABLE {table} (id INTEGER PRIMARY KEY);\n");
+        fixture.write(&format!("one/migrations/{name}"), &sql);
+    }
+    fixture.run_for_stdout(&["apply", "one", "--yes"]).await;
+    fixture
+        .run_for_stdout(&["pull", "two", "--project", "Shop"])
+        .await;
+    let names = |folder: &str| super::list_files(&fixture.path_of(folder));
+    assert_eq!(names("two/migrations"), ["1.sql", "2_b.sql"]);
+    fixture.write(
+        "two/migrations/3_c.sql",
+        "CREATE TABLE c (id INTEGER PRIMARY KEY);\n",
+    );
+    fixture.run_for_stdout(&["apply", "two", "--yes"]).await;
+    fixture.run_for_stdout(&["pull", "one", "--yes"]).await;
+    assert_eq!(names("one/migrations"), ["1.sql", "2_b.sql", "3_c.sql"]);
+    assert_eq!(fixture.json(&["apply", "one"]).await["plan"], json!([]));
 }
 
 #[tokio::test]
@@ -259,7 +373,7 @@ async fn a_folder_becomes_as_the_server_is() {
         .json(&["pull", "copy", "--project", "Guest book"])
         .await;
     assert_eq!(pulled["new"].as_array().unwrap().len(), 7, "{pulled}");
-    assert_eq!(fixture.read("copy/migrations/0001.sql"), NOTES);
+    assert_eq!(fixture.read("copy/migrations/0001_notes.sql"), NOTES);
     assert_eq!(fixture.read("copy/about.md"), "# About\n");
     for (command, folder) in [
         ("pull", "copy"),

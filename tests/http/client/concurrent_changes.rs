@@ -110,7 +110,7 @@ async fn serve_with_interruption(
 }
 
 /// Passes a request on to a server.
-async fn forward(client: &reqwest::Client, server: &str, request: Request) -> Response {
+pub(super) async fn forward(client: &reqwest::Client, server: &str, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let mut headers = parts.headers;
     headers.remove("host");

@@ -101,7 +101,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-fn write_guest_book(fixture: &ClientFixture) {
+pub(super) fn write_guest_book(fixture: &ClientFixture) {
     fixture.write(
         "svc.toml",
         "project = \"Book\"\n[pages]\nbook = \"book.html\"\nnews = \"news.md\"\n",
@@ -430,26 +430,4 @@ async fn an_error_is_told_once_with_its_place_and_so_is_its_end() {
         let count = dev.stderr().lines().filter(|told| begins(told)).count();
         assert_eq!((count, told(&mended)), (1, 1), "{}", dev.stderr());
     }
-}
-
-#[tokio::test]
-async fn a_migration_that_changes_says_what_is_lost() {
-    let fixture = ClientFixture::new().await;
-    write_guest_book(&fixture);
-    let dev = RunningCommand::start(&fixture.command_without_credential(&["dev"]));
-    let lines = dev.wait_for_lines(3).await;
-    let (_, export) = lines[2].split_once("SVC_SERVER=").unwrap();
-    let (server, _) = export.split_once(' ').unwrap();
-    let add = json!({ "action": "add", "params": { "text": "lost" } });
-    let asked = fixture
-        .server
-        .client()
-        .post(format!("{server}/book/api/op"));
-    asked.json(&add).answer().await.expect(200);
-    fixture.write(
-        "migrations/0001.sql",
-        "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT, more TEXT);",
-    );
-    dev.wait_for_stderr("the database begins anew. Lost with it: 1 row of `notes`")
-        .await;
 }

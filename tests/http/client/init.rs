@@ -110,6 +110,15 @@ async fn nothing_is_asked_and_nothing_replaced() {
         files.iter().all(|file| fixture.path_of(file).exists()),
         "{files:?}"
     );
+    // So does what every repository begins with.
+    fixture.write("repository/README.md", "# Ours\n");
+    let said = init(&["repository"]).await;
+    assert!(
+        said.success && said.stderr.contains("`README.md` stays"),
+        "{said:?}"
+    );
+    assert_eq!(fixture.read("repository/README.md"), "# Ours\n");
+    assert!(fixture.path_of("repository/svc.toml").is_file());
     // What other programs read too stays as it is.
     fixture.write("three/.gitignore", "target\n");
     let said = init(&["three"]).await;

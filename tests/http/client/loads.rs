@@ -57,18 +57,27 @@ async fn cells_of_csv_become_what_their_columns_make_of_them() {
             { "name": "'; DROP TABLE people; --", "age": 7, "kind": "integer", "joined": "today", "photo": "x" },
         ])
     );
-    // Standard input has no name.
-    let load = ["backend", "load", "people", "-"];
-    let input = "name\nAlan\n";
-    let refused = run_with_input(fixture.command(&load), input).await;
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("--format csv"), "{refused:?}");
-    let load = [&load[..], &["--format", "csv", "--json"]].concat();
-    let done = run_with_input(fixture.command(&load), input).await.json();
-    assert_eq!(
-        done,
-        json!({ "table": "people", "rows": 1, "transactions": 1 })
-    );
+    // Standard input has no name: its first byte says the form.
+    let load = ["backend", "load", "people", "-", "--json"];
+    let as_csv = [&load[..], &["--format", "csv"]].concat();
+    for (load, input) in [
+        (&load[..], "name\nAlan\n"),
+        (&load, "\n[{\"name\": \"Barbara\"}]"),
+        (&load, "\u{feff} {\"name\": \"Edsger\"}"),
+        (&as_csv, "name\nDonald\n"),
+    ] {
+        let done = run_with_input(fixture.command(load), input).await;
+        assert_eq!(
+            done.json(),
+            json!({ "table": "people", "rows": 1, "transactions": 1 }),
+            "{input}"
+        );
+    }
+    fixture.write("rows.txt", "name\nAlan\n");
+    let refused = fixture
+        .run_for_failure(1, &["backend", "load", "people", "rows.txt"])
+        .await;
+    assert!(refused.contains("--format csv"), "{refused}");
     fixture.write("none.csv", "name\n");
     let done = fixture
         .json(&["backend", "load", "people", "none.csv"])
@@ -336,7 +345,10 @@ async fn a_row_that_is_refused_is_told_with_its_line() {
             &[(777, "777,p3,5"), (800, "800,x,-1")][..],
             "UNIQUE constraint failed: people.name",
         ),
-        (&[(777, "777,x,-1")], "CHECK constraint failed"),
+        (
+            &[(777, "777,x,-1")],
+            "CHECK constraint failed: age >= 0. 500 rows",
+        ),
         (
             &[(777, "777,,1")],
             "NOT NULL constraint failed: people.name",

@@ -6,6 +6,7 @@ mod calls;
 mod concurrent_changes;
 mod data;
 mod dev;
+mod dev_data;
 mod document;
 mod environments;
 mod failures;

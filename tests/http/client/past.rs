@@ -1,10 +1,16 @@
 //! `svc backend restore` by times in words, and what `svc backend history` says of moments; commands that know their folder.
 
+use axum::Router;
+use axum::extract::Request;
+use axum::response::IntoResponse as _;
+use axum::routing::any;
 use serde_json::{Value, json};
 use svc_tests::wait_until;
 
+use super::concurrent_changes::forward;
+use super::failures::serve_router;
 use super::terminal::Terminal;
-use super::{ClientFixture, run_command};
+use super::{ClientFixture, list_files, run_command};
 use crate::owner::text;
 use crate::svc;
 
@@ -68,6 +74,17 @@ async fn a_time_in_words_is_the_newest_moment_until_then() {
             .starts_with(&format!("restored to {newest}\n")),
         "{restored:?}"
     );
+    // A zone that nobody knows would count as another one unseen.
+    for (time, code) in [("yesterday 18:00", 1), (newest.as_str(), 0)] {
+        let mut command = fixture.command(&["backend", "restore", time, "--yes"]);
+        command.env("TZ", "Nowhere/Here");
+        let output = run_command(command).await;
+        assert_eq!(output.code, Some(code), "{output:?}");
+        let is_told = output
+            .stderr
+            .contains("`Nowhere/Here`, which is no time zone");
+        assert_eq!(is_told, code == 1, "{output:?}");
+    }
     for (time, code, said) in [
         ("yesterday 18:00", 4, "the oldest that can be restored is"),
         (
@@ -112,6 +129,23 @@ async fn the_history_says_what_was_done_to_who_may_know() {
     let principal = text(&told["principal"]);
     let lines = run_command(as_admin(&["backend", "history"])).await.stdout;
     assert_eq!(lines, format!("{moment}  backend.create  {principal}\n"));
+    // Entries about actions by their names are read, too.
+    fixture.write("me.sql", "SELECT 1 AS one");
+    fixture
+        .run_for_stdout(&["action", "define", "me.sql"])
+        .await;
+    fixture.write("me.sql", "SELECT 2 AS two");
+    for arguments in [
+        &["action", "define", "me.sql"][..],
+        &["action", "rollback", "me", "1"],
+        &["action", "delete", "me", "--yes"],
+    ] {
+        fixture.run_for_stdout(arguments).await;
+    }
+    assert_eq!(
+        run_command(as_admin(&["backend", "history"])).await.stdout,
+        lines
+    );
     // A whole line is taken for its moment.
     let restore = ["backend", "restore", lines.trim_end(), "--yes"];
     let restored = fixture.run_for_stdout(&restore).await;
@@ -178,4 +212,81 @@ async fn an_owner_calls_as_a_visitor() {
         .run_for_failure(3, &["action", "call", "me", "n:=1"])
         .await;
     assert!(refused.contains("sign"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_audit_that_fails_costs_no_moment() {
+    let fixture = start().await;
+    let newest = moments(&fixture, 2).await;
+    let (client, server) = (
+        svc_tests::http_client().no_proxy().build().unwrap(),
+        fixture.url(),
+    );
+    let pass = move |request: Request| {
+        let (client, server) = (client.clone(), server.clone());
+        async move {
+            match request.uri().path().ends_with("/audit") {
+                true => axum::Json(json!({ "entries": [{ "target": "$(id)" }] })).into_response(),
+                false => forward(&client, &server, request).await,
+            }
+        }
+    };
+    let between = serve_router(Router::new().fallback(any(pass))).await;
+    let mut command = fixture.command(&["backend", "history"]);
+    command.env("SVC_SERVER", format!("http://{between}"));
+    let output = run_command(command).await;
+    assert!(output.success, "{output:?}");
+    for moment in newest {
+        assert!(output.stdout.contains(&moment), "{moment}: {output:?}");
+    }
+    let is_told = output
+        .stderr
+        .contains("warning: what was done at these moments is not known");
+    assert!(is_told, "{output:?}");
+}
+
+#[tokio::test]
+async fn a_restore_is_no_migration_of_a_folder() {
+    let fixture = start().await;
+    let newest = moments(&fixture, 2).await[0].clone();
+    fixture
+        .run_for_stdout(&["backend", "restore", &newest, "--yes"])
+        .await;
+    let shown = fixture.json(&["backend", "show"]).await;
+    let ledger = shown["migrations"].as_array().unwrap();
+    assert_eq!(ledger.len(), 2, "the ledger has the restore: {shown}");
+    // The folder goes on, and so does a copy, here and elsewhere.
+    let more = "CREATE TABLE more (id INTEGER PRIMARY KEY);";
+    fixture.write("migrations/0002_more.sql", more);
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    assert_eq!(fixture.json(&["apply"]).await["plan"], json!([]));
+    fixture
+        .run_for_stdout(&["pull", "copy", "--project", "Book"])
+        .await;
+    let copied = list_files(&fixture.path_of("copy/migrations"));
+    assert_eq!(copied, ["0001.sql", "0002_more.sql"]);
+    assert_eq!(fixture.json(&["apply", "copy"]).await["plan"], json!([]));
+    let manifest = fixture.read("copy/svc.toml");
+    fixture.write("copy/svc.toml", &manifest.replace("\"Book\"", "\"Other\""));
+    fixture.run_for_stdout(&["apply", "copy", "--yes"]).await;
+}
+
+#[tokio::test]
+async fn a_database_without_a_page_is_asked() {
+    let fixture = ClientFixture::new().await;
+    fixture.write("svc.toml", "project = \"Rows only\"\n");
+    fixture.write("migrations/0001.sql", "CREATE TABLE notes (text TEXT);");
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    let insert = "INSERT INTO notes VALUES (:text)";
+    fixture
+        .run_for_stdout(&["backend", "query", insert, "text=One"])
+        .await;
+    let rows = fixture
+        .json(&["backend", "query", "SELECT text FROM notes"])
+        .await;
+    assert_eq!(rows["rows"], json!([{ "text": "One" }]));
+    // A page that is named has to be there.
+    fixture
+        .run_for_failure(4, &["backend", "query", "SELECT 1", "--page", "none"])
+        .await;
 }

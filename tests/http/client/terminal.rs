@@ -60,17 +60,17 @@ impl Terminal {
         }
     }
 
-    fn screen(&self) -> String {
+    pub(super) fn screen(&self) -> String {
         self.screen.lock().unwrap().clone()
     }
 
     /// Waits until the screen shows something.
-    async fn wait_for_text(&self, text: &str) {
+    pub(super) async fn wait_for_text(&self, text: &str) {
         let seen = async || self.screen().contains(text).then_some(());
         wait_until(text, seen).await;
     }
 
-    fn type_keys(&mut self, keys: &str) {
+    pub(super) fn type_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
@@ -94,7 +94,7 @@ impl Terminal {
     }
 
     /// Waits until it has ended; answers its number, as a shell would have it, and the whole screen.
-    async fn wait_for_exit(mut self) -> (i32, String) {
+    pub(super) async fn wait_for_exit(mut self) -> (i32, String) {
         let child = &mut self.child;
         let ended = wait_until("the end", async || child.try_wait().unwrap()).await;
         let signal = ended.signal().map(|signal| 128 + signal);
@@ -302,4 +302,23 @@ async fn an_empty_folder_is_offered_a_beginning() {
     dev.type_keys("\u{3}");
     let (_, screen) = dev.wait_for_exit().await;
     assert!(screen.contains("wrote svc.toml"), "{screen}");
+}
+
+/// A new project is made in the caller's workspace, which nothing else names.
+#[tokio::test]
+async fn the_question_for_a_new_project_names_its_workspace() {
+    let fixture = ClientFixture::new().await;
+    fixture.write(
+        "svc.toml",
+        "project = \"Shop\"\n[pages]\nshop = \"shop.md\"\n",
+    );
+    fixture.write("shop.md", "# Shop");
+    let asked = Terminal::start(&fixture.command(&["apply"]));
+    let (code, screen) = asked.answer_question("[y/N] ", "n\r").await;
+    assert_eq!(code, 8, "{screen}");
+    let question: String = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        question.contains("(project `Shop`, workspace `acme`, server http"),
+        "{question}"
+    );
 }

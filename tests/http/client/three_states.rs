@@ -6,6 +6,8 @@ use svc_tests::run_command;
 use super::apply::start_with_folder;
 use super::concurrent_changes::serve_with_record;
 use super::{ClientFixture, list_files};
+use crate::owner::text;
+use crate::svc;
 
 /// Publishes a page as somebody else does, from another folder.
 async fn release(fixture: &ClientFixture, slug: &str, text: &str) {
@@ -78,8 +80,135 @@ async fn what_only_the_server_has_changed_is_left_alone_and_said() {
         .await;
     let plan = fixture.json(&["apply", "--yes"]).await;
     assert_eq!(plan["plan"][0]["change"], "keep", "{plan}");
+    let plan = fixture.json(&["apply", "--force", "--yes"]).await;
+    assert_eq!(plan["plan"][0]["change"], "keep", "{plan}");
+    fixture.server.get("/about").await.expect(404);
+    // One that the folder has changed is a conflict, and the folder's counts if that is said.
+    fixture.write("about.md", "# About us again\n");
+    let refused = fixture.run_for_failure(5, &["apply", "--yes"]).await;
+    assert!(
+        refused.contains("page about: ") && refused.contains(" Remove it from svc.toml."),
+        "{refused}"
+    );
     fixture.run_for_stdout(&["apply", "--force", "--yes"]).await;
+    assert_eq!(fixture.fetch_source("about").await, "# About us again\n");
+}
+
+#[tokio::test]
+async fn force_replaces_only_what_is_named_as_a_conflict() {
+    let fixture = start_with_folder().await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    release(&fixture, "about", "# About them\n").await;
+    define(&fixture, "recent", "SELECT 1 AS one\n").await;
+    fixture
+        .run_for_stdout(&["action", "delete", "sign", "--yes"])
+        .await;
+    let describe = ["project", "update", "--description", "Everybody"];
+    fixture.run_for_stdout(&describe).await;
+    fixture.write("about.md", "# About all of us\n");
+    let refused = fixture.run_for_failure(5, &["apply", "--yes"]).await;
+    assert!(
+        refused.contains("page about: ") && !refused.contains("recent"),
+        "{refused}"
+    );
+    let plan = fixture.json(&["apply", "--force", "--yes"]).await;
+    let lines = plan["plan"].as_array().unwrap();
+    let changed: Vec<_> = lines
+        .iter()
+        .filter(|line| line["change"] != "keep")
+        .map(|line| &line["name"])
+        .collect();
+    assert_eq!(changed, ["about"], "{plan}");
+    assert_eq!(lines.len(), 4, "{plan}");
     assert_eq!(fixture.fetch_source("about").await, "# About all of us\n");
+    assert_eq!(sql_of(&fixture, "recent").await, "SELECT 1 AS one\n");
+    fixture
+        .run_for_failure(4, &["action", "show", "sign"])
+        .await;
+    let project = fixture.json(&["project", "show"]).await;
+    assert_eq!(project["description"], "Everybody");
+}
+
+/// A conflict ends by a change of the folder, and each line says by which.
+#[tokio::test]
+async fn a_conflict_says_who_it_is_with_and_how_it_ends() {
+    let fixture = start_with_folder().await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    define(&fixture, "recent", "SELECT 1 AS one\n").await;
+    define(&fixture, "recent", "SELECT 2 AS two\n").await;
+    for arguments in [
+        &["action", "rollback", "recent", "2"][..],
+        &["action", "delete", "sign", "--yes"],
+        &["frontend", "delete", "about", "--yes"],
+        &["project", "update", "--description", "Everybody"],
+    ] {
+        fixture.run_for_stdout(arguments).await;
+    }
+    fixture.write("actions/recent.sql", "SELECT 3 AS three\n");
+    fixture.write(
+        "actions/sign.sql",
+        "INSERT INTO notes (text) VALUES ('me')\n",
+    );
+    fixture.write("about.md", "# About all of us\n");
+    let manifest = fixture.read("svc.toml");
+    let manifest = manifest.replace("Who was here", "Nobody");
+    fixture.write("svc.toml", &manifest);
+    // Only administrators may know who it was.
+    let make = ["key", "create", "acme", "--role", "admin", "--json"];
+    let admin = svc().run(fixture.data.path(), &make).await.json();
+    let mut asked = fixture.command(&["apply", "--yes"]);
+    asked.env("SVC_CREDENTIAL", text(&admin["credential"]));
+    let refused = run_command(asked).await;
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    let line = |begin: &str| {
+        let mut lines = refused.stderr.lines();
+        let line = lines.find(|line| line.trim_start().starts_with(begin));
+        line.unwrap_or_else(|| panic!("{begin}: {refused:?}"))
+    };
+    for (part, said, advice) in [
+        ("action recent: ", "the server's was released 20", ""),
+        (
+            "action sign: ",
+            "the server's was ended 20",
+            "Remove its file.",
+        ),
+        (
+            "page about: ",
+            "the server's was ended 20",
+            "Remove it from svc.toml.",
+        ),
+        (
+            "project description: ",
+            "the server's settings were last changed 20",
+            "Change it in svc.toml.",
+        ),
+    ] {
+        let line = line(part);
+        let is_told = line.contains(said) && line.contains(" by ") && line.ends_with(advice);
+        assert!(is_told, "{line}");
+    }
+    let unknown = fixture.run_for_failure(5, &["apply", "--yes"]).await;
+    for said in [
+        "action sign: the folder has changed it, and it is not on the server any more. Remove its file.",
+        "project description: both have changed it since they last met. Change it in svc.toml.",
+    ] {
+        assert!(unknown.contains(said), "{said}: {unknown}");
+    }
+    // A pull says the same of what it cannot bring.
+    let pulled = fixture.run(&["pull", "--yes"]).await;
+    for said in [
+        "`description` differs from svc.toml: the server has `Everybody`.",
+        "The page `about` is not on the server any more: remove its line from svc.toml",
+        "The action `sign` is not on the server any more: remove actions/sign.sql",
+    ] {
+        assert!(pulled.stderr.contains(said), "{said}: {pulled:?}");
+    }
+    let about = "about = { file = \"about.md\", title = \"About us\" }\n";
+    let manifest = manifest.replace("Nobody", "Everybody").replace(about, "");
+    fixture.write("svc.toml", &manifest);
+    std::fs::remove_file(fixture.path_of("actions/sign.sql")).unwrap();
+    assert_eq!(fixture.json(&["apply", "--yes"]).await["plan"], json!([]));
+    assert_eq!(sql_of(&fixture, "recent").await, "SELECT 1 AS one\n");
 }
 
 #[tokio::test]

@@ -118,6 +118,14 @@ async fn columns_have_the_types_that_their_tables_declare() {
 #[tokio::test]
 async fn a_file_is_written_and_kept_up() {
     let fixture = start(&[("one", "SELECT id FROM notes")]).await;
+    // `-` is standard output, and no file.
+    let declared = fixture.run_for_stdout(&["types", "-o", "-"]).await;
+    assert_eq!(declared, fixture.run_for_stdout(&["types"]).await);
+    assert!(!fixture.path_of("-").exists());
+    let refused = fixture
+        .run_for_failure(1, &["types", "-o", "-", "--watch"])
+        .await;
+    assert!(refused.contains("--output"), "{refused}");
     fixture.write("svc.d.ts", "// Mine");
     let refused = fixture
         .run_for_failure(1, &["types", "-o", "svc.d.ts"])

@@ -25,7 +25,7 @@ enum WrittenTime {
 
 /// Makes the rows what they were at a time.
 pub(super) async fn restore(text: &str, yes: bool, args: &BackendTargetArgs) -> Result<()> {
-    let (zone, fault) = local_zone(&std::env::var("TZ").unwrap_or_default());
+    let (zone, fault) = local_zone();
     let time = parse(text, Clock::system().now(), &zone)?;
     if let (WrittenTime::Local(_), Some(fault)) = (&time, fault) {
         return Err(fault);
@@ -60,7 +60,12 @@ pub(super) async fn restore(text: &str, yes: bool, args: &BackendTargetArgs) -> 
 }
 
 /// Returns the zone of the shell, with the fault where `TZ` names none. Where nothing names one, it is UTC.
-fn local_zone(named: &str) -> (TimeZone, Option<CliFailure>) {
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the shell says by its environment which zone it has"
+)]
+fn local_zone() -> (TimeZone, Option<CliFailure>) {
+    let named = std::env::var("TZ").unwrap_or_default();
     match TimeZone::try_system() {
         Ok(zone) => (zone, None),
         Err(_) if named.is_empty() => (TimeZone::UTC, None),

@@ -68,6 +68,9 @@ impl InitCommand {
                 ),
             ));
         }
+        if has_readme {
+            out.print_note("`README.md` stays as it is.");
+        }
         let mut written = Vec::new();
         for (name, text) in &files {
             folder.write(Path::new(name), text.as_bytes(), false)?;

@@ -1,7 +1,7 @@
 //! Errors of a folder, each told once, and that they are mended.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -22,8 +22,8 @@ pub(super) struct ToldErrors {
 #[derive(Debug)]
 struct ToldError {
     text: String,
-    /// Title of the list that it was of, if the failure listed all files of the kind.
-    list: Option<String>,
+    /// Whether the failure listed all actions that are wrong.
+    is_listed: bool,
 }
 
 impl ToldErrors {
@@ -47,20 +47,13 @@ impl ToldErrors {
     /// Notes a failure; returns the lines that were not told yet, and the files that are mended.
     fn note(&mut self, failure: &CliFailure) -> (Vec<String>, Vec<String>) {
         let lines = failure.lines();
-        let list = failure.is_whole_list().then(|| failure.title().to_owned());
-        let mended = match &list {
-            // Any other failure may hide what else is wrong.
-            None => Vec::new(),
-            Some(title) => {
-                let is_named =
-                    |file: &PathBuf| lines.iter().any(|line| line.file.as_ref() == Some(file));
-                let is_mended = |file: &PathBuf, told: &mut ToldError| {
-                    told.list.as_ref() == Some(title) && !is_named(file)
-                };
-                let gone = self.files.extract_if(.., is_mended);
-                gone.map(|(file, _)| shown(&file)).collect()
-            }
-        };
+        let is_listed = failure.is_whole_list();
+        let is_named = |file: &PathBuf| lines.iter().any(|line| line.file.as_ref() == Some(file));
+        // Any other failure may hide what else is wrong.
+        let is_mended =
+            |file: &PathBuf, told: &mut ToldError| is_listed && told.is_listed && !is_named(file);
+        let gone = self.files.extract_if(.., is_mended);
+        let mended = gone.map(|(file, _)| shown(&file)).collect();
         let (mut new, mut others) = (Vec::new(), Vec::new());
         for FailureLine { file, text } in lines {
             let is_told = match file {
@@ -71,7 +64,7 @@ impl ToldErrors {
                 Some(file) => {
                     let told = ToldError {
                         text: text.clone(),
-                        list: list.clone(),
+                        is_listed,
                     };
                     let before = self.files.insert(file, told);
                     before.is_some_and(|before| before.text == text)
@@ -92,7 +85,7 @@ impl ToldErrors {
     }
 }
 
-fn shown(file: &std::path::Path) -> String {
+fn shown(file: &Path) -> String {
     escape_line(&file.display().to_string())
 }
 
@@ -107,8 +100,6 @@ fn print_mended(files: &[String], out: OutputFormat) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use http::StatusCode;
     use serde_json::Value;
 
