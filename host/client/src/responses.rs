@@ -72,7 +72,7 @@ enum MemberRule {
     Url,
     /// A time, or a cursor of a list.
     Cursor,
-    /// What an entry of the audit is about: an identifier, or several with slashes between them.
+    /// Target of an entry of the audit: an identifier, or several with slashes between them.
     Target,
     /// A SHA-256 in hexadecimal.
     Digest,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::CliFailure;
 
-/// What is wrong with a manifest.
+/// Fault of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ManifestFault {
     /// Name or value at which it stands in the text.

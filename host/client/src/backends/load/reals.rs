@@ -41,10 +41,6 @@ impl RealParts {
     }
 
     /// Puts the number together, as the server does.
-    #[allow(
-        clippy::cast_precision_loss,
-        reason = "both parts have 53 bits at most"
-    )]
     pub(super) fn number(self) -> f64 {
         self.whole as f64 * 2f64.powf(self.power as f64)
     }

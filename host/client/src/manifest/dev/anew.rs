@@ -62,13 +62,14 @@ impl FolderDevCommand {
                 rows.join(", ")
             ),
         };
-        if rows.is_empty() || self.fresh {
+        let is_person = out.is_interactive();
+        if rows.is_empty() || (self.fresh && !is_person) {
             out.print_note(&format!(
                 "The migrations that were applied are not those of the folder: the database begins anew. {lost}"
             ));
             return Ok(());
         }
-        if !out.is_interactive() {
+        if !is_person {
             return Err(failure.with_detail(format!(
                 "This is none of the migrations that were applied, and the database stays as it is, with {}. Put the file back, and the change into a new file. Or stop, and begin anew without these rows: `svc dev --fresh`.",
                 rows.join(", ")
