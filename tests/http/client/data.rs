@@ -181,7 +181,10 @@ async fn an_action_has_defaults_and_versions_and_ends() {
     let wrong = fixture
         .run_for_failure(1, &["action", "define", "wrong.sql"])
         .await;
-    assert!(wrong.contains("wrong.sql:1: the default of `n`"), "{wrong}");
+    assert!(
+        wrong.contains("wrong.sql:1:1: Not valid: The default of `n`"),
+        "{wrong}"
+    );
     fixture.write("wrong.sql", "-- default m = 5\nSELECT :n AS n");
     let wrong = fixture
         .run_for_failure(1, &["action", "define", "wrong.sql"])

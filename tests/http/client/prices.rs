@@ -86,13 +86,17 @@ async fn what_cannot_be_a_price_is_refused_with_the_reason() {
         let refused = fixture.run_for_failure(1, &words).await;
         assert!(refused.contains(says), "{value}: {refused}");
     }
-    // Months alone are billed.
-    let mut yearly = ADD;
-    yearly[12] = "year";
-    let refused = fixture.run(&yearly).await;
+    let mut weekly = ADD;
+    weekly[12] = "week";
+    let refused = fixture.run(&weekly).await;
     assert!(
-        !refused.success && refused.stderr.contains("month"),
+        !refused.success && refused.stderr.contains("month, year"),
         "{refused:?}"
     );
     assert_eq!(fixture.run_for_stdout(&["price", "list"]).await, "");
+    let mut yearly = ADD;
+    yearly[12] = "year";
+    fixture.run_for_stdout(&yearly).await;
+    let listed = fixture.json(&["price", "list"]).await;
+    assert_eq!(listed[0]["interval"], "year", "{listed}");
 }

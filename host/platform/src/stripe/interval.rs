@@ -1,7 +1,5 @@
 //! How often a recurring price is paid.
 
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
-use rusqlite::{ToSql, types};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -15,7 +13,7 @@ pub enum BillingInterval {
 }
 
 impl BillingInterval {
-    const ALL: [Self; 2] = [Self::Month, Self::Year];
+    pub(super) const ALL: [Self; 2] = [Self::Month, Self::Year];
 
     /// Name of the interval: the wire's, the provider's and the database's.
     pub fn as_str(self) -> &'static str {
@@ -23,21 +21,5 @@ impl BillingInterval {
             Self::Month => "month",
             Self::Year => "year",
         }
-    }
-}
-
-impl FromSql for BillingInterval {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let text = value.as_str()?;
-        let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
-        known.ok_or_else(|| FromSqlError::Other(format!("there is no interval {text}").into()))
-    }
-}
-
-impl ToSql for BillingInterval {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(types::ValueRef::Text(
-            self.as_str().as_bytes(),
-        )))
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Row, ToSql, params};
 
+use super::BillingInterval;
 use super::event::{EventReference, VerifiedEvent};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
@@ -144,4 +146,20 @@ pub fn list_unclaimed(
     )?
     .query_map(params![before, most], entry_from_row)?
     .collect()
+}
+
+impl FromSql for BillingInterval {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text = value.as_str()?;
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
+        known.ok_or_else(|| FromSqlError::Other(format!("there is no interval {text}").into()))
+    }
+}
+
+impl ToSql for BillingInterval {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(
+            self.as_str().as_bytes(),
+        )))
+    }
 }
