@@ -26,6 +26,9 @@ BEYOND_SCHEMAS = [
     ("params_mismatch", ""),
     ("reserved_param", ""),
     ("database_full", ""),
+    # A default is one of a bind that the statement has; an interval is one of a price that is paid again.
+    ("invalid_request", "the statement has no bind"),
+    ("invalid_request", "`interval` says how often"),
     # Names that a batch has once each: a schema tells equal members apart, not equal names.
     ("invalid_request", "has an action of this name already"),
     ("invalid_request", "The release has this `"),

@@ -98,5 +98,8 @@ async fn what_cannot_be_a_price_is_refused_with_the_reason() {
     yearly[12] = "year";
     fixture.run_for_stdout(&yearly).await;
     let listed = fixture.json(&["price", "list"]).await;
-    assert_eq!(listed[0]["interval"], "year", "{listed}");
+    assert_eq!(
+        listed["products"][0]["prices"][0]["interval"], "year",
+        "{listed}"
+    );
 }

@@ -18,7 +18,7 @@ const UNTESTED_COMMANDS: [(&str, &str); 24] = [
         "what `svc dev` prints, with a port and a credential of its own; `client/dev.rs` runs it",
     ),
     (
-        "svc frontend diff notes notes.md\nsvc pull                # take what the server has\nsvc apply --force       # or have the folder win\n",
+        "svc frontend diff notes notes.md\nsvc pull                # take what the server has\nsvc apply --force       # or have the folder win, in the parts that were named\n",
         "a choice of two; `client/three_states.rs` makes both",
     ),
     (

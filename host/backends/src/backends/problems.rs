@@ -184,7 +184,7 @@ fn conflict_problem(conflicts: &[ActionConflict]) -> Problem {
     let detail = format!(
         "{detail} Nothing was changed: read the action as it is, and send the change with the version that it has."
     );
-    let member = |conflict: &ActionConflict| json!({ "name": conflict.name, "expected": conflict.expected, "found": conflict.found });
+    let member = |conflict: &ActionConflict| json!({ "kind": "action", "name": conflict.name, "expected": conflict.expected, "found": conflict.found });
     let problem = Problem::new(ProblemCode::ActionConflict, detail);
     let problem = match conflicts.first() {
         Some(first) => problem
