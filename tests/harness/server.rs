@@ -308,6 +308,11 @@ impl TestServer {
         &self.server
     }
 
+    /// Whether several nodes are in the place of one server.
+    pub fn has_several_nodes(&self) -> bool {
+        self.nodes.is_some()
+    }
+
     /// Address for clients; of several nodes that of the relay.
     pub fn address(&self) -> SocketAddr {
         self.server.address()

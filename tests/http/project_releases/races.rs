@@ -1,6 +1,7 @@
 //! Races: visitors never find a mixture, and of releases at once each is whole or refused.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
@@ -27,13 +28,19 @@ async fn no_visitor_has_a_page_that_its_action_refuses() {
     let at = ProjectFixture::on_server(builder.start().await, GUESTS).await;
     let room = active(&at, "room").await;
     let mut live = released(&at, numbered(1, &room)).await["pages"][0]["revision_id"].clone();
+    let answered = AtomicU64::new(1);
     let visiting = async {
         let mut seen = BTreeSet::new();
         for _ in 0..1_000 {
             let raw = shown(&at.server, "room").await.expect("the page is there");
             let n: u64 = raw.strip_prefix("# Number ").unwrap().parse().unwrap();
+            // A node may show what another one has yet to hear of, until the release is answered.
+            let is_early = at.server.has_several_nodes() && answered.load(Ordering::SeqCst) < n;
             let called = json!({ "action": "say", "params": { format!("p{n}"): 7 } });
             let answer = at.call("room", &called).await;
+            if is_early {
+                continue;
+            }
             let rows = answer.json()["rows"].clone();
             let of = rows[0]["n"].as_u64();
             // The next release, and no later one, may have come between the page and its call; the one before never.
@@ -42,7 +49,9 @@ async fn no_visitor_has_a_page_that_its_action_refuses() {
             } else {
                 let now = shown(&at.server, "room").await.unwrap();
                 let now: u64 = now.strip_prefix("# Number ").unwrap().parse().unwrap();
-                assert!(now > n + 1, "page {n} at {now}: {}", answer.text());
+                // The node of the call may have been ahead of this one by a release that is not answered.
+                let ahead = u64::from(at.server.has_several_nodes());
+                assert!(now + ahead > n + 1, "page {n} at {now}: {}", answer.text());
             }
             seen.insert(n);
         }
@@ -52,6 +61,7 @@ async fn no_visitor_has_a_page_that_its_action_refuses() {
         for n in 2..=200 {
             let answer = released(&at, numbered(n, &live)).await;
             live = answer["pages"][0]["revision_id"].clone();
+            answered.store(n, Ordering::SeqCst);
         }
     };
     let (seen, ()) = tokio::join!(visiting, releasing);
