@@ -15,6 +15,8 @@ use crate::http::problem::Problem;
 
 /// Route of releases, whose bodies have many parts.
 const RELEASE_ROUTE: &str = "/api/v1/projects/{id}/release";
+/// Route of files, which are not read as a whole. The plan of the project's workspace may allow less than the larger one.
+const BLOB_ROUTE: &str = "/api/v1/projects/{id}/blobs/{sha256}";
 
 /// Live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
@@ -55,9 +57,10 @@ where
 
 /// Returns the most bytes that the body of a request may have.
 fn body_limit(parts: &Parts, config: &Config) -> u64 {
-    let route = parts.extensions.get::<MatchedPath>();
-    match route.is_some_and(|route| route.as_str() == RELEASE_ROUTE) {
-        true => config.limits.site_body_bytes,
-        false => config.limits.body_bytes,
+    let limits = &config.limits;
+    match parts.extensions.get().map(MatchedPath::as_str) {
+        Some(RELEASE_ROUTE) => limits.site_body_bytes,
+        Some(BLOB_ROUTE) => limits.file_bytes_free.max(limits.file_bytes_pro),
+        _ => limits.body_bytes,
     }
 }
