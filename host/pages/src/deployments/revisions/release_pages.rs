@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::model::RevisionError;
-use super::service::{NewLiveRevision, Revisions, publish_in};
+use super::service::{NewLiveRevision, Revisions, page_type, publish_in};
 use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
@@ -254,7 +254,7 @@ impl Revisions {
         let (stored, rendered) = self
             .pipeline
             .render_and_store_live(
-                source_of(&page, &frontend, live),
+                source_of(&page, &frontend, live)?,
                 &page.slug,
                 project.expires_at,
             )
@@ -287,7 +287,7 @@ impl Revisions {
         }
         let placement = PagePlacement::public(&page.slug, project.expires_at);
         self.pipeline
-            .render_live(source_of(page, &frontend, live), placement)
+            .render_live(source_of(page, &frontend, live)?, placement)
             .await?;
         Ok(true)
     }
@@ -299,10 +299,8 @@ impl Revisions {
         live: Option<&Frontend>,
     ) -> Result<(Frontend, Option<ReservedSlug>), PageReleaseError> {
         if let Some(live) = live {
-            if page
-                .content_type
-                .is_some_and(|named| named != live.content_type)
-            {
+            let own = page_type(live)?;
+            if page.content_type.is_some_and(|named| named != own) {
                 return Err(RevisionError::TypeMismatch(live.content_type).into());
             }
             return Ok((live.clone(), None));
@@ -319,6 +317,7 @@ impl Revisions {
         let id =
             DeploymentId::new(&self.infra.clock, &self.infra.random).map_err(PublishError::from)?;
         let title = page.title.clone().unwrap_or_default();
+        let content_type = content_type.into();
         let frontend = Frontend::new_creating(id, slug.clone(), content_type, title, self.now());
         Ok((frontend, Some(reserved)))
     }
@@ -359,12 +358,12 @@ fn source_of<'a>(
     page: &'a PageToRelease,
     frontend: &'a Frontend,
     live: Option<&'a Frontend>,
-) -> PageSource<'a> {
+) -> Result<PageSource<'a>, RevisionError> {
     let title = page.title.as_deref().unwrap_or(&frontend.title);
-    PageSource {
+    Ok(PageSource {
         name: live.is_none().then_some(page.slug.as_str()),
-        ..PageSource::titled(frontend.content_type, title, &page.content)
-    }
+        ..PageSource::titled(page_type(frontend)?, title, &page.content)
+    })
 }
 
 /// Changes of pages in the transaction of a release.
