@@ -127,7 +127,7 @@ impl ProjectReleases {
         fault::point("project_release.stored");
         let migrated = self.migrate(project, &new.expected_pages, &definitions);
         let migrated = match migrated.await {
-            // Somebody has made the backend meanwhile: the first script is a migration of it, as any other.
+            // A backend that was made meanwhile takes the first script as a migration like any other.
             Err(error) if error.is_backend_there() => {
                 let again = self.migrate(project, &new.expected_pages, &definitions);
                 again.await?
@@ -164,7 +164,7 @@ impl ProjectReleases {
             .judge(project, &schema, definitions.clone(), false)
             .await?;
         fault::point("project_release.judged");
-        // Somebody may have published or defined something meanwhile. Migrations stay, so this is looked at before them, too.
+        // Compares again before the migrations, because they stay: pages and actions may have changed meanwhile.
         self.compare(project, expected_pages, definitions).await?;
         let migrations = self
             .definitions

@@ -208,7 +208,7 @@ async fn find_table(at: &ProjectHandle, name: &str) -> Result<TableColumns> {
 
 /// Returns the form that the first bytes say: JSON begins with a brace or a bracket.
 fn format_of_bytes(bytes: &mut ByteReader<impl Read>) -> RowFormat {
-    // What cannot be read is told as the rows are.
+    // Faults of reading are told in the order of the rows.
     let _ = bytes.skip_byte_order_mark();
     let begin = bytes.peek().unwrap_or_default();
     let first = begin.iter().find(|byte| !byte.is_ascii_whitespace());

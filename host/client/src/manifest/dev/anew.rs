@@ -91,7 +91,7 @@ impl FolderServer {
     /// Tries the migrations and the actions of a folder from their beginning, in a project that is deleted again.
     ///
     /// # Errors
-    /// What the server refuses, with its place.
+    /// Refusal of the server, with its place.
     async fn try_folder(&self, folder: &ProjectFolder) -> Result<()> {
         // One may be left of a trial that was interrupted.
         for left in self.projects().await? {

@@ -77,7 +77,7 @@ impl DevHome {
         let data = self.path.join(DATA);
         match data.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // What is made there from here on is ours, however the start ends.
+                // Marks data that is made from here on as this folder's, however the start ends.
                 self.keep(&self.state())?;
                 return Ok(data);
             }

@@ -119,7 +119,7 @@ impl ApplyPlan {
     /// Tries the migrations and the actions of a folder in an empty project, where nothing is kept of them.
     ///
     /// # Errors
-    /// What the server refuses, with its place.
+    /// Refusal of the server, with its place.
     pub(super) async fn try_database(
         api: &ApiClient,
         folder: &ProjectFolder,
