@@ -19,10 +19,16 @@ async fn view(node: &Process, path: &str, times: u64) {
     }
 }
 
+/// What operators are told while a ledger is away: before a command, and of one that was under way.
+const LEDGER_IS_AWAY: [&str; 2] = ["does not reach the ledger", "the ledger does not answer"];
+
 /// Views of the only page, as operators at a data directory see them; `None` while the node does not reach its ledger.
 async fn try_views(data: &Path) -> Option<u64> {
     let listed = svc().run(data, &["deployment", "list", "--json"]).await;
-    if !listed.success && listed.stderr.contains("does not reach the ledger") {
+    let is_away = LEDGER_IS_AWAY
+        .iter()
+        .any(|words| listed.stderr.contains(words));
+    if !listed.success && is_away {
         return None;
     }
     let listed = listed.json();
