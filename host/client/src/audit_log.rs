@@ -3,12 +3,10 @@
 use serde::Deserialize;
 
 use super::api::ApiClient;
-use super::endpoints;
+use super::endpoints::{self, MAX_PAGE_ENTRIES};
 use super::error::Result;
 use svc_base::clock::Timestamp;
 
-/// Entries that are asked for at once: as many as the server gives.
-const PAGE_ENTRIES: u32 = 200;
 /// The most requests for the audit.
 const MAX_PAGES: usize = 10;
 
@@ -48,7 +46,7 @@ pub(super) async fn read_audit(
     for _ in 0..MAX_PAGES {
         let asked = api.call(&endpoints::AUDIT, &[workspace]);
         let asked = asked
-            .query("limit", Some(PAGE_ENTRIES))
+            .query("limit", Some(MAX_PAGE_ENTRIES))
             .query("cursor", cursor);
         let page: AuditPage = asked.send_and_parse().await?;
         entries.extend(page.entries);

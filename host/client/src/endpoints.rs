@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use super::responses::{self, ResponseConstraints};
 
+/// Entries of a list that are asked for at once: as many as the server gives.
+pub(super) const MAX_PAGE_ENTRIES: u32 = 200;
 /// The most schemas to visit for one member, since references may form a circle.
 const MAX_SCHEMAS: usize = 10_000;
 /// The longest reference that is followed, in bytes: each visit reads it.

@@ -1,6 +1,7 @@
 //! History of a project's parts on the server: earlier texts of pages and actions, and who released what when.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::meetings::MetPart;
@@ -9,13 +10,11 @@ use super::remote_state::{RemoteFrontend, RemotePrice, RemoteProjectState};
 use super::settings::{ROOMS, TOOLS};
 use crate::api::ApiClient;
 use crate::audit_log::{AuditEntry, read_audit};
-use crate::endpoints;
+use crate::endpoints::{self, Endpoint, MAX_PAGE_ENTRIES};
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::output::{escape_excerpt, server_note};
 use svc_base::clock::Timestamp;
 
-/// Entries of a history that are asked for at once: as many as the server gives.
-const PAGE_LENGTH: u32 = 200;
 /// The most requests for a history.
 const MAX_PAGES: usize = 50;
 /// The most parts whose releases are looked up for a message.
@@ -103,16 +102,34 @@ struct RevisionEntry {
     promoted_at: Option<String>,
 }
 
+/// Some entries of a history, and where the next ones begin.
 #[derive(Debug, Deserialize)]
-struct RevisionEntries {
-    revisions: Vec<RevisionEntry>,
+struct HistoryPage<T> {
+    #[serde(alias = "revisions", alias = "versions")]
+    entries: Vec<T>,
     next_cursor: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct VersionEntries {
-    versions: Vec<ActionText>,
-    next_cursor: Option<String>,
+/// Reads the history at an endpoint of a part of a project.
+async fn read_history<T: DeserializeOwned>(
+    api: &ApiClient,
+    endpoint: &'static Endpoint,
+    part: [&str; 2],
+) -> Result<Vec<T>> {
+    let (mut found, mut cursor) = (Vec::new(), None);
+    for _ in 0..MAX_PAGES {
+        let asked = api.call(endpoint, &part);
+        let asked = asked
+            .query("limit", Some(MAX_PAGE_ENTRIES))
+            .query("cursor", cursor);
+        let page: HistoryPage<T> = asked.send_and_parse().await?;
+        found.extend(page.entries);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Lists the texts that a page has had, the live one included. A draft that was never live is none of them.
@@ -124,28 +141,14 @@ pub(super) async fn page_history(
     project: &str,
     slug: &str,
 ) -> Result<Vec<PageText>> {
-    let mut found = Vec::new();
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
-        let asked = api.call(&endpoints::REVISIONS, &[project, slug]);
-        let asked = asked
-            .query("limit", Some(PAGE_LENGTH))
-            .query("cursor", cursor);
-        let page: RevisionEntries = asked.send_and_parse().await?;
-        let were_live = page
-            .revisions
-            .into_iter()
-            .filter(|one| one.promoted_at.is_some());
-        found.extend(were_live.map(|one| PageText {
-            sha256: one.content_sha256,
-            title: Some(one.title),
-        }));
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    Ok(found)
+    let mut revisions: Vec<RevisionEntry> =
+        read_history(api, &endpoints::REVISIONS, [project, slug]).await?;
+    revisions.retain(|revision| revision.promoted_at.is_some());
+    let texts = revisions.into_iter().map(|revision| PageText {
+        sha256: revision.content_sha256,
+        title: Some(revision.title),
+    });
+    Ok(texts.collect())
 }
 
 /// Returns the live revision of a page whose history begins with this question; `None` if somebody has published another text since.
@@ -174,21 +177,7 @@ pub(super) async fn action_history(
     project: &str,
     name: &str,
 ) -> Result<Vec<ActionText>> {
-    let mut found = Vec::new();
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
-        let asked = api.call(&endpoints::ACTION_VERSIONS, &[project, name]);
-        let asked = asked
-            .query("limit", Some(PAGE_LENGTH))
-            .query("cursor", cursor);
-        let page: VersionEntries = asked.send_and_parse().await?;
-        found.extend(page.versions);
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    Ok(found)
+    read_history(api, &endpoints::ACTION_VERSIONS, [project, name]).await
 }
 
 impl ReleaseOfPart {
