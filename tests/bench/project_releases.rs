@@ -31,8 +31,11 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
             .zip(&live)
             .map(|(number, live)| page(&mut author, number, live))
             .collect();
-        // A trial renders the page and stores nothing.
-        let trial = json!({ "pages": [pages[0]], "dry_run": true });
+        // A trial of a new page renders it, stores nothing, and compares it with nothing.
+        let mut alone = pages[0].clone();
+        alone["slug"] = "not-released".into();
+        alone["expected_active_revision_id"] = Value::Null;
+        let trial = json!({ "pages": [alone], "dry_run": true });
         let (_, alone) = owner.send("POST", "/release", &trial)?;
         let release = json!({
             "migrations": migrations(round),

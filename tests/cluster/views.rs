@@ -19,7 +19,7 @@ async fn view(node: &Process, path: &str, times: u64) {
     }
 }
 
-/// What operators are told while a ledger is away: before a command, and of one that was under way.
+/// Texts for operators while a ledger is away: before a command, and of one that was under way.
 const LEDGER_IS_AWAY: [&str; 2] = ["does not reach the ledger", "the ledger does not answer"];
 
 /// Views of the only page, as operators at a data directory see them; `None` while the node does not reach its ledger.

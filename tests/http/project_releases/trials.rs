@@ -81,6 +81,8 @@ async fn a_dry_run_tells_what_would_change() {
     assert_eq!(tables(&migrations[2]["changes"]["tables"]), ["more"]);
     assert_eq!(migrations[1]["changes"]["tables"][0]["new"], false);
     assert_eq!(names(&tried["broken_actions"]), ["joined"]);
+    let broken = migrations.iter().map(|one| names(&one["broken_actions"]));
+    assert_eq!(broken.collect::<Vec<_>>(), [vec![], vec![], vec!["joined"]]);
     // An action that the release replaces or ends is not broken by it.
     for member in ["actions", "remove_actions"] {
         let mut mended = body.clone();

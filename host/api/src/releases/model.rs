@@ -120,10 +120,8 @@ impl ReleaseError {
             error: Box::new(error.into()),
         }
     }
-}
 
-impl ReleaseError {
-    /// Whether it is that the project has a backend by now, which its first migration was to make.
+    /// Whether somebody else has made the project's backend meanwhile, which the first migration was to make.
     pub fn is_backend_there(&self) -> bool {
         match self {
             Self::Part { error, .. } => error.is_backend_there(),

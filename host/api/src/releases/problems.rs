@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::model::{ReleaseConflicts, ReleaseError, ReleasePart};
+use crate::backends::model::ActionConflict;
 use crate::deployments::revisions::ExpectedRevision;
 use crate::http::problem::{Problem, ProblemCode};
 
@@ -44,9 +45,7 @@ fn conflict_problem(conflicts: &ReleaseConflicts) -> Problem {
         let found = conflict.found.map(|id| id.to_string());
         json!({ "kind": "page", "name": conflict.page.slug, "expected": expected, "found": found })
     });
-    let actions = conflicts.actions.iter().map(|conflict| {
-        json!({ "kind": "action", "name": conflict.name, "expected": conflict.expected, "found": conflict.found })
-    });
+    let actions = conflicts.actions.iter().map(ActionConflict::to_json);
     let conflicts: Vec<Value> = pages.chain(actions).collect();
     let names: Vec<String> = conflicts
         .iter()

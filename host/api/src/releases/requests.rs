@@ -16,8 +16,10 @@ use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::deployments::revisions::requests::MAX_MESSAGE_CHARACTERS;
 use crate::deployments::revisions::{ExpectedPage, ExpectedRevision, PageToRelease};
 use crate::http::bounded_list::optional_list_at_most;
-use crate::http::extract::{body_too_large, check_characters, invalid_request};
-use crate::http::problem::Problem;
+use crate::http::extract::{
+    body_too_large, check_characters, invalid_request, without_byte_order_mark,
+};
+use crate::http::problem::{Problem, ProblemCode};
 use svc_base::names::is_slug;
 use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
@@ -125,9 +127,12 @@ fn nullable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
     Option::deserialize(deserializer)
 }
 
-/// Names in a problem the part of a document that is none, if it is one.
+/// Adds to a problem the part of a release that cannot be read.
 pub fn with_unreadable_part(problem: Problem, json: &[u8]) -> Problem {
-    let mut reader = serde_json::Deserializer::from_slice(json);
+    if problem.code != ProblemCode::InvalidRequest {
+        return problem;
+    }
+    let mut reader = serde_json::Deserializer::from_slice(without_byte_order_mark(json));
     let read = serde_path_to_error::deserialize::<_, ReleaseProject>(&mut reader);
     let Err(error) = read else {
         return problem;

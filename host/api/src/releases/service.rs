@@ -1,18 +1,20 @@
 //! Releases: everything is judged, rendered and stored first; then migrations run; then one transaction changes actions, pages and home.
 //!
 //! ```text
-//! turn ─► compare ─► render, store ─► judge, try ─► compare ─► migrate ─► one transaction ─────────► answered
-//!                    durable, pinned                           each alone   compares once more, rows,
-//!                  │ a crash before the migrations leaves     │             purges, audit, answer kept
-//!                  │ content that no row names: the collector │ a crash here leaves migrations: the same body goes on
+//! turn ─► compare ─► render, store ─► schema's turn ─► judge, try ─► compare ─► migrate ─► one transaction ─────────► answered
+//!                    durable, pinned                                            each alone   compares once more, rows,
+//!                  │ a crash before the migrations leaves                      │             purges, audit, answer kept
+//!                  │ content that no row names: the collector                  │ a crash here leaves migrations: the same body goes on
 //!                  │ removes it
 //! ```
+//!
+//! Releases of a project wait for each other's turn; migrations and restores wait for the schema's, which is held to the end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, RwLock};
 
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
 use crate::access::run_while_client_waits;
@@ -28,7 +30,8 @@ use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{ControlDatabase, Tx};
 use crate::deployments::publication::PublishError;
 use crate::deployments::revisions::{
-    ExpectedPage, LivePages, PageRelease, PageToRelease, PreparedPage, Revisions, page_conflicts,
+    ExpectedPage, LivePages, PageRelease, PageReleaseError, PageToRelease, PreparedPage, Revisions,
+    page_conflicts,
 };
 use crate::http::byte_budget::BytePermit;
 use crate::infra::Infra;
@@ -38,7 +41,7 @@ use svc_base::fault;
 use svc_base::ids::ProjectId;
 
 /// Pages of a release that are worked on at once: while some are rendered, others are synced. Other callers have their turns between
-/// them, and each is in memory until it is stored.
+/// them, and each page is in memory until it is stored.
 pub(super) const PAGES_AT_ONCE: usize = 4;
 
 /// Turns of the releases of each project: one is judged, rendered and made at a time.
@@ -121,9 +124,8 @@ impl ProjectReleases {
         let definitions = take_definitions(&mut new);
         let _turn = self.take_turn(project).await?;
         let live = self.check(project, &new, &definitions).await?;
-        let pages = self
-            .prepare_pages(project, std::mem::take(&mut new.pages), &live)
-            .await?;
+        let pages = self.prepare_pages(project, &new.pages, &live).await?;
+        new.pages.clear();
         fault::point("project_release.stored");
         let migrated = self.migrate(project, &new.expected_pages, &definitions);
         let migrated = match migrated.await {
@@ -264,25 +266,34 @@ impl ProjectReleases {
         Ok(())
     }
 
-    /// Renders and stores the pages of a release, some of them side by side. Of several at fault the first one is told.
+    /// Renders and stores the pages of a release, some of them side by side. Of several at fault the first one is told. One for which
+    /// there was no room beside the others is prepared alone, and may wait for room then.
     async fn prepare_pages(
         &self,
         project: &Project,
-        pages: Vec<PageToRelease>,
+        pages: &[PageToRelease],
         live: &LivePages,
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
-        let preparing = stream::iter(pages)
-            .enumerate()
-            .map(|(index, page)| async move {
-                let live = live.get(&page.slug).cloned();
-                let ready = self.revisions.prepare_page(project, page, live.as_ref());
-                let ready = Box::pin(ready).await;
+        let (turn, revisions) = (RwLock::new(()), &self.revisions);
+        let preparing = stream::iter(pages).enumerate().map(|(index, page)| {
+            let turn = &turn;
+            async move {
+                let prepare =
+                    || Box::pin(revisions.prepare_page(project, page, live.get(&page.slug)));
+                let beside_others = turn.read().await;
+                let mut ready = prepare().await;
+                drop(beside_others);
+                if ready.as_ref().is_err_and(PageReleaseError::is_capacity) {
+                    let _alone = turn.write().await;
+                    ready = prepare().await;
+                }
                 ready.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
-            });
+            }
+        });
         preparing.buffered(PAGES_AT_ONCE).try_collect().await
     }
 
-    /// Waits for the turn of a release: of two that make the same page the later one finds it.
+    /// Waits for the turn of a release: if two make the same page, the later one finds it.
     async fn take_turn(&self, project: &Project) -> Result<OwnedMutexGuard<()>, ReleaseError> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! Changes of actions: definitions, the return to an earlier version, and ends. All of them are one function of a control
 //! transaction, which a release calls together with changes of pages.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::actions::ActionDefinitions;
 use super::judging::JudgedAction;
@@ -203,6 +203,18 @@ fn record_definitions(
     Ok(())
 }
 
+/// Puts what a change has defined in the place of what others have made of it since: its answer is about its own versions.
+fn with_own(
+    listed: Vec<StoredActionVersion>,
+    own: Vec<StoredActionVersion>,
+) -> Vec<StoredActionVersion> {
+    let named = |action: StoredActionVersion| (action.name.clone(), action);
+    let mut actions: BTreeMap<String, StoredActionVersion> =
+        listed.into_iter().map(named).collect();
+    actions.extend(own.into_iter().map(named));
+    actions.into_values().collect()
+}
+
 impl ActionDefinitions {
     /// Returns the target of a change that is made now.
     pub fn change_target(&self, project: ProjectId, backend: BackendId) -> ActionChangeTarget {
@@ -235,10 +247,11 @@ impl ActionDefinitions {
             replace,
             ..ActionChanges::default()
         };
-        self.change(project, id, changes, None).await?;
+        let changed = self.change(project, id, changes, None).await?;
         fault::point("define.committed");
         let list = move |c: &_| store::actions(c, &id);
-        Ok(self.backends.infra.control.read(list).await?)
+        let actions = self.backends.infra.control.read(list).await?;
+        Ok(with_own(actions, changed.defined))
     }
 
     /// Makes an earlier version of an action the newest one again, if it is allowed and works still.

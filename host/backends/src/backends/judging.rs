@@ -139,12 +139,11 @@ impl ActionDefinitions {
     /// Judges every entry with the gate, all within one budget. It does not look at a database.
     ///
     /// # Errors
-    /// `Invalid` for a batch that is empty or too long; entries that are refused are in the batch.
+    /// `Invalid` for a batch that is empty; entries that are refused are in the batch.
     pub async fn gate_batch(&self, batch: Vec<NewAction>) -> Result<GatedBatch, BackendError> {
-        if batch.is_empty() || batch.len() > MAX_BATCH {
+        if batch.is_empty() {
             return Err(BackendError::Invalid(format!(
-                "`actions` has {} entries; send 1 to {MAX_BATCH}.",
-                batch.len()
+                "`actions` has no entries; send 1 to {MAX_BATCH}."
             )));
         }
         let (mut seen, budget) = (HashSet::new(), self.backends.verdicts.budget());

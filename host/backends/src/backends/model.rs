@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::defaults::ActionDefaults;
@@ -148,6 +149,13 @@ pub struct ActionConflict {
     pub expected: u64,
     /// Version that the action has; 0 if there is none.
     pub found: u32,
+}
+
+impl ActionConflict {
+    /// Returns the conflict as problems list it.
+    pub fn to_json(&self) -> Value {
+        json!({ "kind": "action", "name": self.name, "expected": self.expected, "found": self.found })
+    }
 }
 
 /// Complete description of a backend.

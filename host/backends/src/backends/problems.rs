@@ -184,7 +184,6 @@ fn conflict_problem(conflicts: &[ActionConflict]) -> Problem {
     let detail = format!(
         "{detail} Nothing was changed: read the action as it is, and send the change with the version that it has."
     );
-    let member = |conflict: &ActionConflict| json!({ "kind": "action", "name": conflict.name, "expected": conflict.expected, "found": conflict.found });
     let problem = Problem::new(ProblemCode::ActionConflict, detail);
     let problem = match conflicts.first() {
         Some(first) => problem
@@ -193,7 +192,7 @@ fn conflict_problem(conflicts: &[ActionConflict]) -> Problem {
             .with("found", first.found),
         None => problem,
     };
-    let all: Vec<Value> = conflicts.iter().map(member).collect();
+    let all: Vec<Value> = conflicts.iter().map(ActionConflict::to_json).collect();
     problem.with("conflicts", all)
 }
 

@@ -35,7 +35,7 @@ pub struct AddPrice {
     /// A currency of ISO 4217 that has a minor unit, in either case; any other is a 400.
     #[schema(pattern = "^[A-Za-z]{3}$", example = "eur")]
     pub currency: String,
-    /// Whether it is paid every month, as a subscription; otherwise once.
+    /// Whether it is paid again and again, as a subscription; otherwise once.
     pub recurring: Option<bool>,
     /// An extension. How often a recurring price is paid; every month, if absent.
     pub interval: Option<BillingInterval>,

@@ -20,7 +20,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for BoundedListVi
         while let Some(element) = elements.next_element()? {
             if list.len() == MOST {
                 return Err(A::Error::custom(format_args!(
-                    "a list has {MOST} elements at most"
+                    "more than {MOST} elements (send several requests)"
                 )));
             }
             list.push(element);
@@ -89,7 +89,7 @@ mod tests {
         // What follows is not looked at.
         let refused = serde_json::from_str::<Document>("{\"list\":[1,2,3,").unwrap_err();
         assert!(
-            refused.to_string().contains("2 elements at most"),
+            refused.to_string().contains("more than 2 elements"),
             "{refused}"
         );
         assert!(serde_json::from_str::<Document>("{\"list\":7}").is_err());

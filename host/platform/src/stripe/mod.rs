@@ -21,7 +21,7 @@
 //! | `client_reference_id` | string, at most 200 characters | the session's id |
 //! | `metadata[svc_session]` | string, at most 500 characters | the same |
 //! | `payment_intent_data[metadata][svc_session]` | string | the same, where it is paid once |
-//! | `subscription_data[metadata][svc_session]` | string | the same, where it is paid every month |
+//! | `subscription_data[metadata][svc_session]` | string | the same, of a subscription |
 //! | `customer_email` | string | the visitor's verified address, if there is one |
 //! | `line_items[0][quantity]` | integer | 1 |
 //! | `line_items[0][price_data][currency]` | string, three letters | the price's, in lower case |

@@ -34,7 +34,7 @@ pub(super) fn description() -> Description {
         "label": string_argument("add_price (required): such as PDF."),
         "amount": { "type": "integer", "description": "add_price (required): in minor units (cents)." },
         "currency": string_argument("add_price (required): ISO 4217, such as eur."),
-        "recurring": { "type": "boolean", "description": "add_price: billed monthly." },
+        "recurring": { "type": "boolean", "description": "add_price: a subscription." },
         "interval": { "type": "string", "enum": ["month", "year"], "description": "add_price: of a recurring one." },
         "replaces": string_argument("add_price: id of the price that it takes off."),
         "price_id": string_argument("deactivate_price (required)."),

@@ -124,6 +124,18 @@ pub enum PageReleaseError {
     Revision(#[from] RevisionError),
 }
 
+impl PageReleaseError {
+    /// Whether there was no room for the page.
+    pub fn is_capacity(&self) -> bool {
+        matches!(
+            self,
+            Self::Revision(RevisionError::Frontend(FrontendError::Publish(
+                PublishError::Capacity(_)
+            )))
+        )
+    }
+}
+
 impl From<PublishError> for PageReleaseError {
     fn from(error: PublishError) -> Self {
         Self::Revision(error.into())
@@ -238,15 +250,15 @@ impl Revisions {
     pub async fn prepare_page(
         &self,
         project: &Project,
-        page: PageToRelease,
+        page: &PageToRelease,
         live: Option<&Frontend>,
     ) -> Result<PreparedPage, PageReleaseError> {
-        let frontend = self.release_target(&page, live)?;
+        let frontend = self.release_target(page, live)?;
         let reserved = match live {
             Some(_) => None,
             None => Some(self.reserve_for_release(&page.slug).await?),
         };
-        if let Some(revision) = unchanged_revision(&page, live) {
+        if let Some(revision) = unchanged_revision(page, live) {
             return Ok(PreparedPage {
                 frontend,
                 rendered: RenderedParts::default(),
@@ -258,7 +270,7 @@ impl Revisions {
         let (stored, rendered) = self
             .pipeline
             .render_and_store_live(
-                source_of(&page, &frontend, live),
+                source_of(page, &frontend, live),
                 &page.slug,
                 project.expires_at,
             )

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
+use self::unkept_json::UnkeptJson;
 use super::problem::{Problem, ProblemCode};
 use super::query;
 pub use super::query::{ApiQuery, NoQueryParams, UnparsedQuery};
@@ -352,8 +353,7 @@ pub fn body_too_large(limit: u64) -> Problem {
 /// # Errors
 /// `invalid_json` or `invalid_request`.
 pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
-    // A byte order mark, which some editors write, is ignored (RFC 8259, section 8.1).
-    let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
+    let raw = without_byte_order_mark(raw);
     // serde would accept an array of the fields' values, too.
     if raw.trim_ascii_start().first() != Some(&b'{') {
         return Err(unparsable_json(raw, "It must be an object"));
@@ -376,9 +376,14 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
+/// Returns a document without its byte order mark, which some editors write and readers ignore (RFC 8259, section 8.1).
+pub fn without_byte_order_mark(raw: &[u8]) -> &[u8] {
+    raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw)
+}
+
 /// Makes the problem of a body that does not fit: a syntax error takes precedence wherever parsing stopped.
 fn unparsable_json(raw: &[u8], why: &str) -> Problem {
-    match serde_json::from_slice::<serde_json::Value>(raw) {
+    match serde_json::from_slice::<UnkeptJson>(raw) {
         // A number out of range is valid JSON, and does not fit the field.
         Err(error) if !error.to_string().starts_with("number out of range") => invalid_json(&error),
         _ => Problem::new(ProblemCode::InvalidRequest, format!("In the body: {why}.")),
@@ -394,3 +399,4 @@ fn invalid_json(error: &serde_json::Error) -> Problem {
 
 #[cfg(test)]
 mod tests;
+mod unkept_json;

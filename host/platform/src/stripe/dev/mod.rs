@@ -258,7 +258,7 @@ impl DevPaymentProvider {
                         amount: amount.unwrap_or(0),
                         currency,
                         recurring: one.subscription.is_some(),
-                        is_yearly: false,
+                        interval: None,
                         month: 1,
                         email: one.email.clone(),
                         success_url: String::new(),

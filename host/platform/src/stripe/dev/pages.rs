@@ -21,7 +21,7 @@ pub(super) fn payment_page(bought: &SimulatedPurchase) -> Markup {
         &html! {
             main {
                 h1 { "Pretend to pay" }
-                p { b { (bought.name) } ": " (price) @if bought.recurring { @if bought.is_yearly { " every year" } @else { " every month" } } }
+                p { b { (bought.name) } ": " (price) @if let Some(interval) = bought.interval { " every " (interval.as_str()) } }
                 p {
                     "This page is not real, and no money moves: the server runs with " code { "--dev" }
                     " and no payment provider is configured."

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::http::extract::invalid_request;
 use crate::http::problem::{Problem, ProblemCode};
-use crate::stripe::{SESSION_METADATA, WORKSPACE_METADATA};
+use crate::stripe::{BillingInterval, SESSION_METADATA, WORKSPACE_METADATA};
 
 /// Header that `svc dev payment` sends. A page of another origin cannot send it.
 pub const DEV_HEADER: &str = "svc-dev";
@@ -108,7 +108,9 @@ async fn checkout(
         amount,
         currency: price("[currency]").unwrap_or_else(|| "eur".to_owned()),
         recurring: field("mode").as_deref() == Some("subscription"),
-        is_yearly: price("[recurring][interval]").as_deref() == Some("year"),
+        interval: BillingInterval::ALL
+            .into_iter()
+            .find(|one| price("[recurring][interval]").as_deref() == Some(one.as_str())),
         month: 1,
         email: field("customer_email"),
         cancel_url: field("cancel_url").unwrap_or_else(|| success_url.clone()),

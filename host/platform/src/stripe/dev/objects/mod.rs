@@ -5,7 +5,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use crate::stripe::API_VERSION;
+use crate::stripe::{API_VERSION, BillingInterval};
 use svc_base::clock::Timestamp;
 
 /// Purchase in the provider's terms.
@@ -21,10 +21,10 @@ pub(super) struct SimulatedPurchase {
     pub(super) amount: i64,
     /// Currency code in lower case.
     pub(super) currency: String,
-    /// Whether the purchase is paid every month.
+    /// Whether the purchase is a subscription.
     pub(super) recurring: bool,
-    /// Whether it is paid every year, and not every month.
-    pub(super) is_yearly: bool,
+    /// Time between two payments of it, where the payment page is to say so.
+    pub(super) interval: Option<BillingInterval>,
     /// Number of the month, from 1.
     pub(super) month: u32,
     /// E-mail address of the payer.

@@ -18,7 +18,7 @@ fn bought(recurring: bool, month: u32) -> SimulatedPurchase {
         amount: 900,
         currency: "eur".to_owned(),
         recurring,
-        is_yearly: false,
+        interval: None,
         month,
         email: Some("ada@example.com".to_owned()),
         success_url: "http://localhost:8080/shop?checkout=success".to_owned(),
