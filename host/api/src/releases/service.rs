@@ -275,7 +275,8 @@ impl ProjectReleases {
         live: &LivePages,
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
         let (turn, revisions) = (RwLock::new(()), &self.revisions);
-        let preparing = stream::iter(pages).enumerate().map(|(index, page)| {
+        // Collected before any begins: the compiler does not see that a stream which makes them may move between threads.
+        let preparing = pages.iter().enumerate().map(|(index, page)| {
             let turn = &turn;
             async move {
                 let prepare =
@@ -290,7 +291,9 @@ impl ProjectReleases {
                 ready.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
             }
         });
-        preparing.buffered(PAGES_AT_ONCE).try_collect().await
+        let preparing: Vec<_> = preparing.collect();
+        let preparing = stream::iter(preparing).buffered(PAGES_AT_ONCE);
+        preparing.try_collect().await
     }
 
     /// Waits for the turn of a release: if two make the same page, the later one finds it.
