@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use tokio::sync::{OwnedMutexGuard, RwLock};
+use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
 use crate::access::run_while_client_waits;
@@ -42,7 +42,7 @@ use svc_base::ids::ProjectId;
 
 /// Pages of a release that are worked on at once: while some are rendered, others are synced. Other callers have their turns between
 /// them, and each page is in memory until it is stored.
-pub(super) const PAGES_AT_ONCE: usize = 4;
+pub(super) const PAGES_AT_ONCE: u32 = 4;
 
 /// Turns of the releases of each project: one is judged, rendered and made at a time.
 type ReleaseTurns = Mutex<HashMap<ProjectId, Arc<tokio::sync::Mutex<()>>>>;
@@ -274,25 +274,25 @@ impl ProjectReleases {
         pages: &[PageToRelease],
         live: &LivePages,
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
-        let (turn, revisions) = (RwLock::new(()), &self.revisions);
+        let (places, revisions) = (Semaphore::new(PAGES_AT_ONCE as usize), &self.revisions);
         // Collected before any begins: the compiler does not see that a stream which makes them may move between threads.
         let preparing = pages.iter().enumerate().map(|(index, page)| {
-            let turn = &turn;
+            let places = &places;
             async move {
                 let prepare =
                     || Box::pin(revisions.prepare_page(project, page, live.get(&page.slug)));
-                let beside_others = turn.read().await;
+                let beside_others = places.acquire().await;
                 let mut ready = prepare().await;
                 drop(beside_others);
                 if ready.as_ref().is_err_and(PageReleaseError::is_capacity) {
-                    let _alone = turn.write().await;
+                    let _alone = places.acquire_many(PAGES_AT_ONCE).await;
                     ready = prepare().await;
                 }
                 ready.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
             }
         });
         let preparing: Vec<_> = preparing.collect();
-        let preparing = stream::iter(preparing).buffered(PAGES_AT_ONCE);
+        let preparing = stream::iter(preparing).buffered(PAGES_AT_ONCE as usize);
         preparing.try_collect().await
     }
 
