@@ -274,7 +274,10 @@ fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
-    request.map(|body| app.request_bodies.count(client, body))
+    let (mut parts, body) = request.into_parts();
+    let (body, meter) = app.request_bodies.count(client, body);
+    parts.extensions.insert(meter);
+    Request::from_parts(parts, body)
 }
 
 /// Kind of a request, for its metrics.

@@ -58,6 +58,7 @@ codes! {
     ReservedParam "reserved_param" 400 "Reserved param" "Params that begin with svc_ are given by the platform. Leave them out of the call.";
     InvalidRoom "invalid_room" 400 "Invalid room" "A room's id is 1 to 64 characters of A-Z, a-z, 0-9 and ._~- and begins with a letter or a digit. Name one room.";
     QueryTimeout "query_timeout" 400 "The statement took too much" "The statement ran for too long or needed too much temporary space, and was undone. Add an index or a LIMIT, or do less at once.";
+    DigestMismatch "digest_mismatch" 400 "Digest mismatch" "The bytes are not those that the SHA-256 in the request names, and nothing was kept. Compute it of the bytes that you send.";
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";
     Forbidden "forbidden" 403 "Forbidden" "The credential is valid, but what it asks for belongs to somebody else.";
@@ -79,8 +80,10 @@ codes! {
     ActionConflict "action_conflict" 409 "Action conflict" "An action has another version than expected: somebody else has changed it meanwhile, and nothing of this request was kept. `name`, `expected` and `found` say which. Read the action, make your change on top of it, and send that.";
     PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PriceKeyTaken "price_key_taken" 409 "Price key taken" "Another price that is on sale in the project has this key. Take that price off the catalog first, or choose another key.";
+    LengthRequired "length_required" 411 "Length required" "The request must say how long its body is. Send it with a Content-Length.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
     DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
+    StorageFull "storage_full" 413 "Storage full" "The project's files would take more room than its plan allows: `used_bytes` and `limit_bytes` say how much. Nothing was kept. Delete revisions or files that are not needed any more, or use another plan.";
     UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
     RangeNotSatisfiable "range_not_satisfiable" 416 "Range not satisfiable" "The page is shorter than the range that was asked for. Content-Range gives its length.";
     Misdirected "misdirected" 421 "Misdirected request" "The Host of the request is none that this server answers for.";
