@@ -42,6 +42,7 @@ const DEPLOYMENTS: &[&[&str]] = &[
     &["store"],
     &["collection", "operators", "serving"],
     &["publication", "reports"],
+    &["files"],
     &["frontends", "rerender"],
     &["revisions", "shares"],
 ];

@@ -77,6 +77,7 @@ fn rows() -> Vec<OperationMetadata> {
             changes [ReleasePublish, BackendCreate, BackendMigrate, BackendDefine, ActionDelete, FrontendCreate, FrontendPublish, FrontendDelete, ProjectUpdate];
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
+        "put_blob" deployments::files::operations::put, at Control, changes [];
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];
         "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, at Control, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list, at Control;

@@ -9,6 +9,7 @@ use crate::content::{
     ContentLocation, ContentStore, OneTimeFileDirectory, OneTimePages, StoreConnector,
 };
 use crate::deployments::collection::ContentGarbageCollector;
+use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::operators::settle_content_location;
 use crate::deployments::publication::runtime::RuntimeScripts;
@@ -28,6 +29,7 @@ pub(super) struct DeploymentServices {
     pub(super) runtimes: Arc<RuntimeScripts>,
     pub(super) pipeline: Arc<PublicationPipeline>,
     pub(super) capacity: CapacityChecker,
+    pub(super) files: Arc<ProjectFiles>,
     pub(super) frontends: Arc<Frontends>,
     pub(super) revisions: Arc<Revisions>,
     pub(super) shares: Arc<Shares>,
@@ -74,6 +76,11 @@ impl DeploymentServices {
             capacity,
             slugs,
         } = PublishingDependencies::new(foundation, sandbox, &content, &expiry);
+        let files = Arc::new(ProjectFiles::new(
+            infra.clone(),
+            content.clone(),
+            capacity.clone(),
+        ));
         let frontends = Arc::new(Frontends::new(
             infra.clone(),
             Arc::clone(&pipeline),
@@ -111,6 +118,7 @@ impl DeploymentServices {
             runtimes,
             pipeline,
             capacity,
+            files,
             frontends,
         })
     }

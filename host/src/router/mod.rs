@@ -20,7 +20,7 @@ use svc_base::names::is_slug;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
-use crate::access::{AdmissionLayerState, admit, run_changes_to_completion};
+use crate::access::{AdmissionLayerState, OwnerBucket, admit, run_changes_to_completion};
 use crate::accounts::audit::routes as audit;
 use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
@@ -30,6 +30,7 @@ use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
+use crate::deployments::files::routes as files;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
 use crate::deployments::publication::runtime::reload::routes as reload;
@@ -255,6 +256,20 @@ fn rate_limit_layer(
     }
 }
 
+/// Returns the layer of owner routes whose requests take a token from a bucket.
+fn admission_layer(
+    app: &SharedApp,
+    bucket: OwnerBucket,
+) -> impl Fn(MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
+    let admission = AdmissionLayerState {
+        authenticator: app.authenticator.clone(),
+        rate_limits: Arc::clone(&app.rate_limits),
+        bucket,
+        answers: app.calls.answers.clone(),
+    };
+    move |routes| routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
+}
+
 /// Adds the rate limits of calls of a backend: the client's, then the deployment's.
 fn limit_calls(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
@@ -275,16 +290,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             ))
         }
     };
-    let owned = {
-        let admission = AdmissionLayerState {
-            authenticator: app.authenticator.clone(),
-            rate_limits: Arc::clone(&app.rate_limits),
-            answers: app.calls.answers.clone(),
-        };
-        move |routes: MethodRouter<SharedApp>| {
-            routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
-        }
-    };
+    let owned = admission_layer(app, OwnerBucket::Usual);
+    let sent = admission_layer(app, OwnerBucket::Blob);
     let called = {
         let app = app.clone();
         move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
@@ -299,6 +306,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(releases::release).map(&owned))
+        .routes(routes!(files::put_blob).map(&sent))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, revisions::republish, frontends::delete).map(&owned))
         .routes(routes!(shares::claim).map(&owned))

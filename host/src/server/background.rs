@@ -124,6 +124,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.empty_log_if_deleted()).await??)
         };
+        ControlOwner SWEEP_INTERVAL "ending files that nothing names" async |app| app.files.sweep().await;
         ControlOwner SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
         ControlOwner PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.send_due().await,

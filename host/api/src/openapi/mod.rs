@@ -37,6 +37,7 @@ const ROLE: &str = "x-role";
         (name = "quick share", description = "Publish something for {{quick_share_seconds}}, without an account."),
         (name = "projects", description = "Durable envelopes of frontends, owned by a workspace."),
         (name = "frontends", description = "A project's published pages."),
+        (name = "files", description = "Files that are sent ahead of a publication."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
         (name = "payments", description = "What a project sells, and who has paid."),

@@ -3,13 +3,14 @@
 //! Each folder is a service with its own state, and uses those to its left (`tests/http/tidy_order.rs` computes it):
 //!
 //! ```text
-//! model, store ◄─ serving     ◄─ publication ◄─ frontends ◄─ revisions
-//!                 collection     reports        rerender     shares
+//! model, store ◄─ serving     ◄─ publication ◄─ files ◄─ frontends ◄─ revisions
+//!                 collection     reports                 rerender     shares
 //!                 operators
 //! ```
 
 mod address;
 pub mod collection;
+pub mod files;
 pub mod forms;
 pub mod frontends;
 pub mod model;

@@ -172,7 +172,10 @@ pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result
              OR EXISTS (SELECT 1 FROM deployments WHERE artifact_digest = ?1)
              OR EXISTS (SELECT 1 FROM runtimes WHERE digest = ?1)
              OR EXISTS (SELECT 1 FROM revisions WHERE source_digest = ?1)
-             OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)",
+             OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)
+             OR EXISTS (SELECT 1 FROM blobs WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)
+             OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)",
     )?
     .query_row([digest], |row| row.get(0))
 }

@@ -20,6 +20,8 @@ const CALL_ROUTES: [&str; 2] = [
     "/api/v1/projects/{id}/backend/query",
     "/api/v1/projects/{id}/backend/batch",
 ];
+/// Route of files, which are not read as a whole. The plan of the project's workspace may allow less than the larger one.
+const BLOB_ROUTE: &str = "/api/v1/projects/{id}/blobs/{sha256}";
 
 /// Live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
@@ -68,6 +70,7 @@ fn body_limit(parts: &Parts, config: &Config) -> u64 {
     {
         Some(RELEASE_ROUTE) => limits.site_body_bytes,
         Some(route) if CALL_ROUTES.contains(&route) => limits.op_body_bytes,
+        Some(BLOB_ROUTE) => limits.file_bytes_free.max(limits.file_bytes_pro),
         _ => limits.body_bytes,
     }
 }

@@ -41,6 +41,29 @@ impl Plan {
             Self::Pro => limits.projects_pro,
         }
     }
+
+    /// Returns the bounds of a project's files on this plan.
+    pub fn file_limits(self, limits: &Limits) -> FileLimits {
+        match self {
+            Self::Free => FileLimits {
+                file_bytes: limits.file_bytes_free,
+                storage_bytes: limits.storage_bytes_free,
+            },
+            Self::Pro => FileLimits {
+                file_bytes: limits.file_bytes_pro,
+                storage_bytes: limits.storage_bytes_pro,
+            },
+        }
+    }
+}
+
+/// Bounds of a project's files.
+#[derive(Clone, Copy, Debug)]
+pub struct FileLimits {
+    /// Most bytes of one file.
+    pub file_bytes: u64,
+    /// Most bytes of all files together, each distinct one once.
+    pub storage_bytes: u64,
 }
 
 impl FromStr for Plan {

@@ -29,6 +29,8 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReferenc
         "SELECT 'revision ' || id AS referrer, source_digest AS digest, 0 AS is_page FROM revisions
          UNION ALL SELECT 'preview ' || id, preview_digest, 1 FROM revisions
             WHERE preview_digest IS NOT NULL",
+        "SELECT 'file ' || lower(hex(digest)) AS referrer, coalesce(list_digest, digest) AS digest, 0 AS is_page FROM blobs
+         UNION ALL SELECT 'list ' || lower(hex(list_digest)), digest, 0 FROM file_objects",
     ];
     let mut found = Vec::new();
     for rows in by {
@@ -100,7 +102,13 @@ pub(super) fn find_contradictions(c: &Connection) -> rusqlite::Result<Vec<String
             "SELECT 'frontend ' || slug || ' has no page' FROM deployments
             WHERE state = 'active' AND one_time = 0 AND artifact_digest IS NULL
          UNION ALL SELECT 'deployment ' || slug || ' belongs to no project' FROM deployments d
-            WHERE NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = d.project_id)",
+            WHERE NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = d.project_id)
+         UNION ALL SELECT 'the files of ' || o.owner_id || ' are not counted right' FROM file_owners o
+            WHERE o.bytes <> (SELECT coalesce(sum(b.bytes), 0) FROM blobs b WHERE b.owner_id = o.owner_id)
+         UNION ALL SELECT 'file ' || lower(hex(digest)) || ' is counted for nobody' FROM blobs b
+            WHERE NOT EXISTS (SELECT 1 FROM file_owners o WHERE o.owner_id = b.owner_id)
+         UNION ALL SELECT 'file ' || lower(hex(digest)) || ' has no objects' FROM blobs b WHERE list_digest IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM file_objects f WHERE f.list_digest = b.list_digest)",
         )?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
