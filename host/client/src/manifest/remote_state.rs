@@ -1,6 +1,7 @@
 //! State of a project on the server, to compare a folder with.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::prices::Interval;
@@ -122,8 +123,23 @@ pub(super) struct RemoteProjectState {
     pub(super) apart: PagesApart,
 }
 
+/// Type of a frontend that is a set of files.
+const SITE_TYPE: &str = "site";
+
+/// Reads the pages of a list. Sites are left out: a manifest has pages of one source, and a site has none that could be compared.
+fn read_pages<'de, D>(reader: D) -> std::result::Result<Vec<RemoteFrontend>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let all = Vec::<Value>::deserialize(reader)?.into_iter();
+    let pages = all.filter(|frontend| frontend["type"] != SITE_TYPE);
+    let pages = pages.map(|page| serde_json::from_value(page).map_err(D::Error::custom));
+    pages.collect()
+}
+
 #[derive(Debug, Deserialize)]
 struct RemoteFrontendList {
+    #[serde(deserialize_with = "read_pages")]
     frontends: Vec<RemoteFrontend>,
 }
 
