@@ -38,7 +38,7 @@ const DEPLOYMENTS: &[&[&str]] = &[
         "requests",
         "views",
     ],
-    &["model"],
+    &["model", "sites"],
     &["store"],
     &["collection", "operators", "serving"],
     &["publication", "reports"],

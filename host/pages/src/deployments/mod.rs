@@ -24,5 +24,6 @@ pub mod rerender;
 pub mod revisions;
 pub mod serving;
 pub mod shares;
+pub mod sites;
 mod store;
 pub mod views;

@@ -1,0 +1,188 @@
+//! Addresses below a site's mount, and the files that answer there.
+
+use super::SiteManifest;
+
+/// Document of a folder.
+const INDEX_FILE: &str = "index.html";
+/// Document in place of a missing file.
+const NOT_FOUND_FILE: &str = "404.html";
+/// Ending that an address may leave out.
+const HTML_ENDING: &str = ".html";
+
+/// A request for a path below a site's mount.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteRequest<'r> {
+    /// Decoded path, relative to the mount.
+    pub path: &'r str,
+    /// Whether a browser opens the address as a page.
+    pub is_navigation: bool,
+}
+
+/// Answer of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SiteAnswer<'m> {
+    /// A file, by its path.
+    File(&'m str),
+    /// The site's own page for what it routes by itself.
+    Fallback(&'m str),
+    /// The site's page for missing files.
+    NotFoundPage(&'m str),
+    /// Another path of the site.
+    Redirect(String),
+    /// Nothing of the site.
+    Missing,
+}
+
+impl SiteManifest {
+    /// Finds what answers a request.
+    pub fn answer(&self, request: SiteRequest<'_>) -> SiteAnswer<'_> {
+        let path = request.path;
+        if let Some(found) = self.file_or_redirect(path) {
+            return found;
+        }
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if request.is_navigation
+            && !name.contains('.')
+            && let Some(fallback) = &self.options.fallback
+            && let Some(file) = self.file(fallback)
+        {
+            return SiteAnswer::Fallback(file);
+        }
+        match self.nearest_not_found_page(path) {
+            Some(file) => SiteAnswer::NotFoundPage(file),
+            None => SiteAnswer::Missing,
+        }
+    }
+
+    fn file_or_redirect(&self, path: &str) -> Option<SiteAnswer<'_>> {
+        if path.is_empty() {
+            return self.file(INDEX_FILE).map(SiteAnswer::File);
+        }
+        if let Some(folder) = path.strip_suffix('/') {
+            let page = || self.file(&format!("{folder}{HTML_ENDING}"));
+            return match self.file(&format!("{path}{INDEX_FILE}")) {
+                Some(file) => Some(SiteAnswer::File(file)),
+                None => page().map(|_| SiteAnswer::Redirect(folder.to_owned())),
+            };
+        }
+        let page = || self.file(&format!("{path}{HTML_ENDING}"));
+        if let Some(file) = self.file(path).or_else(page) {
+            return Some(SiteAnswer::File(file));
+        }
+        let folder = format!("{path}/");
+        let index = self.file(&format!("{folder}{INDEX_FILE}"));
+        index.map(|_| SiteAnswer::Redirect(folder))
+    }
+
+    /// Returns the path of a file as the manifest has it.
+    fn file(&self, path: &str) -> Option<&str> {
+        self.files
+            .get_key_value(path)
+            .map(|(path, _)| path.as_str())
+    }
+
+    /// Finds the page for missing files in the folder of a path, or above it.
+    fn nearest_not_found_page(&self, path: &str) -> Option<&str> {
+        let folders = path.match_indices('/').rev().map(|(end, _)| &path[..=end]);
+        let mut folders = folders.chain([""]);
+        folders.find_map(|folder| self.file(&format!("{folder}{NOT_FOUND_FILE}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SiteFile;
+    use super::*;
+    use crate::content::Digest;
+
+    fn site(paths: &[&str], fallback: Option<&str>) -> SiteManifest {
+        let mut site = SiteManifest::default();
+        for path in paths {
+            let file = SiteFile {
+                digest: Digest::of(path.as_bytes()),
+                bytes: 1,
+                list: None,
+            };
+            site.files.insert((*path).to_owned(), file);
+        }
+        site.options.fallback = fallback.map(str::to_owned);
+        site
+    }
+
+    fn answers(site: &SiteManifest, path: &str) -> String {
+        let answer = |is_navigation| match site.answer(SiteRequest {
+            path,
+            is_navigation,
+        }) {
+            SiteAnswer::File(file) => file.to_owned(),
+            SiteAnswer::Fallback(file) => format!("200 {file}"),
+            SiteAnswer::NotFoundPage(file) => format!("404 {file}"),
+            SiteAnswer::Redirect(path) => format!("308 {path}"),
+            SiteAnswer::Missing => "404".to_owned(),
+        };
+        match (answer(true), answer(false)) {
+            (page, file) if page == file => page,
+            (page, file) => format!("{page} | {file}"),
+        }
+    }
+
+    #[test]
+    fn files_answer_where_tools_expect_them() {
+        let site = site(
+            &[
+                "index.html",
+                "about.html",
+                "docs/index.html",
+                "docs/intro.html",
+                "both.html",
+                "both/index.html",
+                "plain",
+                "plain.html",
+                "a.js",
+                "docs/404.html",
+                "raw",
+            ],
+            None,
+        );
+        for (path, expected) in [
+            ("", "index.html"),
+            ("index.html", "index.html"),
+            ("about", "about.html"),
+            ("about.html", "about.html"),
+            ("about/", "308 about"),
+            ("docs", "308 docs/"),
+            ("docs/", "docs/index.html"),
+            ("docs/intro", "docs/intro.html"),
+            ("docs/intro/", "308 docs/intro"),
+            ("both", "both.html"),
+            ("both/", "both/index.html"),
+            ("plain", "plain"),
+            ("raw", "raw"),
+            ("a.js", "a.js"),
+            ("A.js", "404"),
+            ("a.js/", "404"),
+            ("nothing", "404"),
+            ("docs/nothing", "404 docs/404.html"),
+            ("docs/x/y.js", "404 docs/404.html"),
+            ("other/x", "404"),
+        ] {
+            assert_eq!(answers(&site, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_app_routes_navigations_and_misses_scripts() {
+        let app = site(&["index.html", "a.js", "404.html"], Some("index.html"));
+        for (path, expected) in [
+            ("", "index.html"),
+            ("users/7", "200 index.html | 404 404.html"),
+            ("users/", "200 index.html | 404 404.html"),
+            ("old.js", "404 404.html"),
+            ("v1.2/x", "200 index.html | 404 404.html"),
+        ] {
+            assert_eq!(answers(&app, path), expected, "{path}");
+        }
+        let empty = site(&["a.js"], None);
+        assert_eq!(answers(&empty, ""), "404");
+    }
+}
