@@ -19,6 +19,7 @@ use crate::deployments::rerender::Rerenderer;
 use crate::deployments::revisions::Revisions;
 use crate::deployments::serving::{ExpiredShareRemover, PageService};
 use crate::deployments::shares::Shares;
+use svc_base::random::RandomSourceError;
 use svc_sandbox::Sandbox;
 
 /// Services of deployments.
@@ -40,6 +41,7 @@ pub(super) struct DeploymentServices {
 
 /// Values that all publishing services share.
 struct PublishingDependencies {
+    files: Arc<ProjectFiles>,
     runtimes: Arc<RuntimeScripts>,
     pipeline: Arc<PublicationPipeline>,
     capacity: CapacityChecker,
@@ -61,31 +63,27 @@ impl DeploymentServices {
         sandbox: &Sandbox,
         content: ContentStore,
     ) -> anyhow::Result<Self> {
-        let (infra, secrets) = (&foundation.infra, &foundation.secrets);
+        let infra = &foundation.infra;
         let once = open_one_time_pages(foundation)?;
-        let serving = Arc::new(PageService::new(
-            infra.clone(),
-            content.clone(),
-            sandbox.clone(),
-            secrets.unlock.clone(),
-        )?);
+        let serving = Arc::new(page_service(foundation, sandbox, &content)?);
         let expiry = ExpiredShareRemover::new(infra.clone(), once.clone());
-        let PublishingDependencies {
-            runtimes,
-            pipeline,
-            capacity,
-            slugs,
-        } = PublishingDependencies::new(foundation, sandbox, &content, &expiry);
-        let files = Arc::new(ProjectFiles::new(
+        let shared = PublishingDependencies::new(foundation, sandbox, &content, &expiry);
+        let (pipeline, files, capacity) = (shared.pipeline, shared.files, shared.capacity);
+        let shares = Shares::new(
             infra.clone(),
-            content.clone(),
+            once,
+            sandbox.clone(),
+            Arc::clone(&pipeline),
+            Arc::clone(&files),
             capacity.clone(),
-        ));
+            shared.slugs.clone(),
+        );
         let frontends = Arc::new(Frontends::new(
             infra.clone(),
             Arc::clone(&pipeline),
+            Arc::clone(&files),
             capacity.clone(),
-            slugs.clone(),
+            shared.slugs,
         ));
         Ok(Self {
             revisions: Arc::new(Revisions::new(
@@ -94,16 +92,10 @@ impl DeploymentServices {
                 Arc::clone(&pipeline),
                 capacity.clone(),
                 Arc::clone(&serving),
+                Arc::clone(&files),
                 Arc::clone(&frontends),
             )),
-            shares: Arc::new(Shares::new(
-                infra.clone(),
-                once,
-                sandbox.clone(),
-                Arc::clone(&pipeline),
-                capacity.clone(),
-                slugs,
-            )),
+            shares: Arc::new(shares),
             rerenderer: Arc::new(Rerenderer::new(
                 infra.clone(),
                 sandbox.clone(),
@@ -115,7 +107,7 @@ impl DeploymentServices {
             content,
             serving,
             expiry,
-            runtimes,
+            runtimes: shared.runtimes,
             pipeline,
             capacity,
             files,
@@ -139,18 +131,37 @@ impl PublishingDependencies {
     ) -> Self {
         let (infra, holder_key) = (&foundation.infra, foundation.secrets.holders.clone());
         let runtimes = Arc::new(RuntimeScripts::new(infra.clone(), content.clone()));
+        let pipeline = Arc::new(PublicationPipeline::new(
+            infra.clone(),
+            content.clone(),
+            sandbox.clone(),
+            Arc::clone(&runtimes),
+        ));
+        let capacity = CapacityChecker::new(infra.clone(), content.clone(), holder_key);
         Self {
-            pipeline: Arc::new(PublicationPipeline::new(
+            files: Arc::new(ProjectFiles::new(
                 infra.clone(),
                 content.clone(),
-                sandbox.clone(),
-                Arc::clone(&runtimes),
+                Arc::clone(&pipeline),
+                capacity.clone(),
             )),
+            pipeline,
             runtimes,
-            capacity: CapacityChecker::new(infra.clone(), content.clone(), holder_key),
+            capacity,
             slugs: SlugReservations::new(infra.clone(), expiry.clone()),
         }
     }
+}
+
+/// Makes the service of the pages at their slugs.
+fn page_service(
+    foundation: &ServiceDependencies,
+    sandbox: &Sandbox,
+    content: &ContentStore,
+) -> Result<PageService, RandomSourceError> {
+    let unlock_key = foundation.secrets.unlock.clone();
+    let infra = foundation.infra.clone();
+    PageService::new(infra, content.clone(), sandbox.clone(), unlock_key)
 }
 
 /// Makes the collector of unused content.

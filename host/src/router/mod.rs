@@ -37,6 +37,7 @@ use crate::deployments::publication::runtime::reload::routes as reload;
 use crate::deployments::publication::runtime::routes as runtime;
 use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
+use crate::deployments::revisions::sites::routes as sites;
 use crate::deployments::serving::password::routes as passwords;
 use crate::deployments::serving::routes as pages;
 use crate::deployments::shares::routes as shares;
@@ -215,6 +216,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}", get(pages::page))
         .route("/{slug}/", get(pages::without_slash))
         .route("/{slug}/raw", get(pages::raw))
+        .route("/{slug}/{*path}", below_pages(get(pages::site_file)))
         .route_layer(middleware::from_fn(run_changes_to_completion))
         .route("/{slug}/mcp", post(app_tools::serve))
 }
@@ -321,7 +323,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         )
         .routes(routes!(revisions::content).map(&owned))
         .routes(routes!(revisions::create, revisions::list).map(&owned))
-        .routes(routes!(revisions::get).map(&owned))
+        .routes(routes!(revisions::get, revisions::delete).map(&owned))
+        .routes(routes!(sites::put_file, sites::delete_file, sites::get_file).map(&owned))
+        .routes(routes!(sites::get_archive).map(&owned))
         .routes(routes!(revisions::promote).map(&owned))
         .routes(routes!(revisions::rollback).map(&owned))
         .routes(routes!(revisions::releases).map(&owned))
@@ -383,11 +387,13 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(probes::readyz))
         .routes(routes!(revisions::preview))
         .routes(routes!(revisions::preview_with_slash))
+        .routes(routes!(revisions::preview_file))
         .routes(routes!(runtime::runtime))
         .routes(routes!(runtime::typings))
         .routes(routes!(pages::raw))
         .routes(routes!(pages::page, shares::reveal))
         .routes(routes!(pages::without_slash))
+        .routes(routes!(pages::site_file).map(below_pages))
         .routes(routes!(probes::problem_type))
         .routes(routes!(landing::page))
         .routes(routes!(landing::guide))
@@ -407,6 +413,11 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         // Tools have a runner of their own, which knows whether a call changes something.
         .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
         .routes(routes!(app_tools::serve))
+}
+
+/// Has routes below a page's address answer other methods as if they were not there, unless the page is a site.
+fn below_pages(routes: MethodRouter<SharedApp>) -> MethodRouter<SharedApp> {
+    routes.fallback(pages::refuse_method)
 }
 
 /// Adds the fallbacks and the state of every router.

@@ -155,6 +155,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         ControlOwner TIDY_INTERVAL "forgetting what is old" async |app| {
             app.visitors.sweep().await?;
             app.shares.forget_old_tokens().await?;
+            app.revisions.end_old_drafts().await?;
             app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };

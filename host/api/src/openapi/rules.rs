@@ -46,6 +46,7 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
     schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": backend_change_alternatives() }]);
     schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": draft_alternatives() }]);
+    schemas["CreateSiteRevision"]["allOf"] = json!([{ "oneOf": site_draft_alternatives() }]);
     schemas["ReleaseProject"]["allOf"] = json!([{ "anyOf": release_alternatives() }]);
     schemas["PageRequest"]["allOf"] = json!([{ "anyOf": released_page_alternatives() }]);
     // An empty requested slug means none; an existing slug is kept.
@@ -98,6 +99,14 @@ fn draft_alternatives() -> Value {
     json!([
         { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
         { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
+    ])
+}
+
+/// Returns the alternatives of a site's draft: all files, or changes of the base's.
+fn site_draft_alternatives() -> Value {
+    json!([
+        { "required": ["files"], "properties": { "files": { "type": "object" }, "changes": { "type": "null" } } },
+        { "required": ["changes"], "properties": { "changes": { "type": "object" }, "files": { "type": "null" } } },
     ])
 }
 

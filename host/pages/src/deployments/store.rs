@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::Deployment;
+use super::model::{Deployment, DeploymentType};
+use super::sites::SiteSize;
 use crate::content::Digest;
 use crate::control::{Error, NamedColumnReader, Tx};
 use svc_base::clock::Timestamp;
@@ -23,7 +24,7 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     Ok(Deployment {
         id: row.get("id")?,
         slug: row.get("slug")?,
-        content_type: parse_content_type(&row.get::<String>("content_type")?)?,
+        content_type: parse_type(&row.get::<String>("content_type")?)?,
         title: row.get("title")?,
         one_time: row.get("one_time")?,
         password_hash: row.get("password_hash")?,
@@ -38,6 +39,23 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     })
 }
 
+pub(super) fn parse_type(text: &str) -> rusqlite::Result<DeploymentType> {
+    text.parse().map_err(|_| rusqlite::Error::InvalidQuery)
+}
+
+/// Reads the number and length of a site's files; a page has none.
+pub(super) fn read_site_size(
+    row: &NamedColumnReader<'_, '_>,
+) -> rusqlite::Result<Option<SiteSize>> {
+    let files: Option<i64> = row.get("site_files")?;
+    let bytes: Option<i64> = row.get("site_bytes")?;
+    Ok(files.zip(bytes).map(|(files, bytes)| SiteSize {
+        files: files.unsigned_abs(),
+        bytes: bytes.unsigned_abs(),
+    }))
+}
+
+/// Parses the type of a page's source, in a query that leaves sites out.
 pub(super) fn parse_content_type(text: &str) -> rusqlite::Result<ContentType> {
     text.parse().map_err(|_| rusqlite::Error::InvalidQuery)
 }
@@ -80,14 +98,23 @@ pub(super) fn is_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     remember_token(tx, id, now)?;
     let mut unused = remove_history(tx, id)?;
-    let digests: Option<[Option<Digest>; 2]> = tx
+    let removed: Option<([Option<Digest>; 2], ProjectId, String)> = tx
         .prepare_cached(
-            "DELETE FROM deployments WHERE id = ?1 RETURNING source_digest, artifact_digest",
+            "DELETE FROM deployments WHERE id = ?1
+             RETURNING source_digest, artifact_digest, project_id, content_type",
         )?
-        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))
+        .query_row([id], |row| {
+            Ok(([row.get(0)?, row.get(1)?], row.get(2)?, row.get(3)?))
+        })
         .optional()?;
-    let was_there = digests.is_some();
-    unused.extend(digests.into_iter().flatten().flatten());
+    let was_there = removed.is_some();
+    if let Some((digests, project, type_name)) = removed {
+        unused.extend(digests.into_iter().flatten());
+        // Those of a share end with it, as those of a project that is gone do.
+        if parse_type(&type_name)?.is_site() {
+            look_through_files(tx, &project.to_string())?;
+        }
+    }
     for digest in unused {
         mark_garbage(tx, &digest, now)?;
     }
@@ -162,6 +189,13 @@ pub(super) fn mark_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Resu
          ON CONFLICT (digest) DO UPDATE SET since = excluded.since",
     )?
     .execute(params![digest, now])?;
+    Ok(())
+}
+
+/// Notes that a revision of an owner's sites ends, so that files of it may have lost their last name.
+pub(super) fn look_through_files(tx: &Tx<'_>, owner: &str) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE file_owners SET is_due = 1 WHERE owner_id = ?1")?
+        .execute([owner])?;
     Ok(())
 }
 

@@ -8,12 +8,13 @@ use svc_sandbox::UndrawnDiagram;
 /// Something about a page that is published all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Warning {
-    /// Code of the warning: `diagram_not_drawn`.
+    /// Code of the warning: `diagram_not_drawn`, and of sites `case_collision` and `path_hidden`.
     pub code: &'static str,
     /// Description of the fault.
     pub detail: String,
-    /// The line of the source, from 1.
-    pub line: u32,
+    /// The line of the source, from 1; absent where the warning is about no line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
 }
 
 impl From<UndrawnDiagram> for Warning {
@@ -21,7 +22,7 @@ impl From<UndrawnDiagram> for Warning {
         Self {
             code: "diagram_not_drawn",
             detail: undrawn.reason,
-            line: undrawn.line,
+            line: Some(undrawn.line),
         }
     }
 }

@@ -241,7 +241,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = ContentStore::open(directory.path()).unwrap();
         let file: Vec<u8> = (0..2 * OBJECT_BYTES + 5)
-            .map(|at| (at / 1000) as u8)
+            .map(|at| (at / 1000).to_le_bytes()[0])
             .collect();
         let stored = write(&store, &file, 300_000).await;
         let objects = stored.objects.unwrap();
@@ -263,7 +263,8 @@ mod tests {
                 let found = store.get_compared(&part.digest).await.unwrap().unwrap();
                 read.extend_from_slice(&found[part.range]);
             }
-            let (from, to) = (range.start as usize, range.end as usize);
+            let at = |at: u64| usize::try_from(at).unwrap();
+            let (from, to) = (at(range.start), at(range.end));
             assert!(read == file[from..to], "{range:?}");
         }
         let (shard, rest) = objects.objects[1].storage_path();

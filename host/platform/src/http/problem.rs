@@ -58,6 +58,7 @@ codes! {
     ReservedParam "reserved_param" 400 "Reserved param" "Params that begin with svc_ are given by the platform. Leave them out of the call.";
     InvalidRoom "invalid_room" 400 "Invalid room" "A room's id is 1 to 64 characters of A-Z, a-z, 0-9 and ._~- and begins with a letter or a digit. Name one room.";
     QueryTimeout "query_timeout" 400 "The statement took too much" "The statement ran for too long or needed too much temporary space, and was undone. Add an index or a LIMIT, or do less at once.";
+    PathRefused "path_refused" 400 "Path refused" "A path of a site's file breaks a rule: `path` and `reason` say which. Paths are relative, in NFC, without empty, `.` or `..` segments, and no segment begins with a dot but .well-known.";
     DigestMismatch "digest_mismatch" 400 "Digest mismatch" "The bytes are not those that the SHA-256 in the request names, and nothing was kept. Compute it of the bytes that you send.";
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";
@@ -77,6 +78,7 @@ codes! {
     LastOwner "last_owner" 409 "Last owner" "A workspace always has an owner. Make somebody else one first; then this one can go or get another role.";
     NoSubscription "no_subscription" 409 "No subscription" "The workspace has never had a subscription, so there is nothing to manage. Buy the plan first.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";
+    FilesMissing "files_missing" 409 "Files missing" "The project does not have the files of these digests: `missing` lists them. Send them with PUT /api/v1/projects/{id}/blobs/{sha256}, then the same request again.";
     ActionConflict "action_conflict" 409 "Action conflict" "An action has another version than expected: somebody else has changed it meanwhile, and nothing of this request was kept. `name`, `expected` and `found` say which. Read the action, make your change on top of it, and send that.";
     PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PriceKeyTaken "price_key_taken" 409 "Price key taken" "Another price that is on sale in the project has this key. Take that price off the catalog first, or choose another key.";

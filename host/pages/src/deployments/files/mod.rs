@@ -3,9 +3,15 @@
 mod model;
 pub mod operations;
 mod problems;
+pub mod requests;
 pub mod routes;
 mod service;
+mod site;
 mod store;
+mod sweep;
 
-pub use model::{FileBytes, FileError};
+pub use model::{FileBytes, FileError, FileOwner, NewSite, NewSiteFile, SiteTitle};
 pub use service::ProjectFiles;
+pub use site::PreparedSite;
+
+pub(super) use site::move_to_project;

@@ -1,11 +1,16 @@
 //! Model of a project's files.
 
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::content::{Digest, StoredFile};
 use crate::control;
 use crate::deployments::publication::PublishError;
+use crate::deployments::sites::{SiteFile, SiteOptions};
+use svc_base::ids::{DeploymentId, ProjectId};
 
 /// Bytes of a file as they arrive.
 pub trait FileBytes: Send {
@@ -42,6 +47,24 @@ pub enum FileError {
         /// Most bytes that they may have.
         limit: u64,
     },
+    /// The project has no files of these digests.
+    #[error("the project does not have {} of the files", .0.len())]
+    Missing(Vec<Digest>),
+    /// A file has another length than the request says.
+    #[error("the file `{0}` has another length")]
+    SizeMismatch(String),
+    /// The site has more files than the plan allows.
+    #[error("a site has {0} files at most")]
+    TooManyFiles(u64),
+    /// The site's files have more bytes than the plan allows.
+    #[error("the files of a site have {0} bytes at most")]
+    SiteTooLarge(u64),
+    /// The site has no files.
+    #[error("a site has one file at least")]
+    NoFiles,
+    /// The options name a file that the site does not have.
+    #[error("the site has no file `{0}`")]
+    NoSuchFallback(String),
     /// The files of all projects would take more than the installation allows.
     #[error("the files of all projects take all room that they may")]
     InstallationFull,
@@ -60,6 +83,65 @@ impl From<crate::content::Error> for FileError {
     fn from(error: crate::content::Error) -> Self {
         Self::Publish(error.into())
     }
+}
+
+/// Owner of files: a project, or a quick share, which has them for itself until it is claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOwner(String);
+
+impl FileOwner {
+    /// Reads an owner that a row names.
+    pub(super) fn from_row(id: String) -> Self {
+        Self(id)
+    }
+
+    /// Returns the id as rows have it.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&ProjectId> for FileOwner {
+    fn from(id: &ProjectId) -> Self {
+        Self(id.to_string())
+    }
+}
+
+impl From<&DeploymentId> for FileOwner {
+    fn from(id: &DeploymentId) -> Self {
+        Self(id.to_string())
+    }
+}
+
+/// File of a site that is about to be published.
+#[derive(Clone, Debug)]
+pub enum NewSiteFile {
+    /// Bytes that are sent with the request.
+    Inline(Bytes),
+    /// File that the project has, with the length that the request says.
+    Named(Digest, Option<u64>),
+    /// File of the revision that the new one is made from.
+    Kept(SiteFile),
+    /// File that was stored for this publication.
+    Stored(Arc<StoredFile>),
+}
+
+/// Files and options of a site that is about to be published. The paths keep their rules.
+#[derive(Clone, Debug)]
+pub struct NewSite {
+    /// Files by their paths.
+    pub files: BTreeMap<String, NewSiteFile>,
+    /// Options of the site.
+    pub options: SiteOptions,
+}
+
+/// Title of a site that is about to be published.
+#[derive(Clone, Debug)]
+pub enum SiteTitle {
+    /// The title is given.
+    Given(String),
+    /// The title is that of the start page, or else this one.
+    OfStartPage(String),
 }
 
 /// Room for the files of an owner.

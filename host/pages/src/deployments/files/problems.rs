@@ -1,8 +1,21 @@
 //! Errors of files as problems.
 
 use super::FileError;
-use crate::http::extract::body_too_large;
+use crate::deployments::sites::PathFault;
+use crate::http::extract::{body_too_large, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
+
+impl From<PathFault> for Problem {
+    fn from(fault: PathFault) -> Self {
+        let PathFault { path, reason } = fault;
+        Self::new(
+            ProblemCode::PathRefused,
+            format!("The path `{path}` {reason}. Nothing was changed."),
+        )
+        .with("path", path)
+        .with("reason", reason)
+    }
+}
 
 impl From<FileError> for Problem {
     fn from(error: FileError) -> Self {
@@ -26,6 +39,30 @@ impl From<FileError> for Problem {
             )
             .with("used_bytes", used)
             .with("limit_bytes", limit),
+            FileError::Missing(missing) => {
+                let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+                Self::new(
+                    ProblemCode::FilesMissing,
+                    format!("The project does not have {} of the files that are named by their SHA-256: `missing` lists them. Send each with PUT …/blobs/{{sha256}}, then this request again. Nothing was changed.", missing.len()),
+                )
+                .with("missing", missing)
+            }
+            FileError::SizeMismatch(path) => Self::new(
+                ProblemCode::DigestMismatch,
+                format!("The file `{path}` has another length than its `size` says. Nothing was changed."),
+            ),
+            FileError::TooManyFiles(most) => Self::new(
+                ProblemCode::PlanLimit,
+                format!("The plan of this workspace allows {most} files in a site. Leave some out, or ask for a larger plan."),
+            ),
+            FileError::SiteTooLarge(most) => Self::new(
+                ProblemCode::PayloadTooLarge,
+                format!("The files of the site have more than {most} bytes together, which is all that the plan of this workspace allows."),
+            ),
+            FileError::NoFiles => invalid_request("A site has one file at least."),
+            FileError::NoSuchFallback(path) => invalid_request(format!(
+                "In `options`: the site has no file `{path}`, which `fallback` names."
+            )),
             FileError::InstallationFull => Self::new(
                 ProblemCode::CapacityReached,
                 "The files of all projects take all room that this server has for them. The operator can raise it: `storage_total_bytes` in `[limits]` of the settings.",

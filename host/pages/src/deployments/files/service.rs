@@ -2,33 +2,37 @@
 
 use std::sync::Arc;
 
-use super::model::{FileBytes, FileError, FileRoom};
+use super::model::{FileBytes, FileError, FileOwner, FileRoom};
 use super::store;
 use crate::content::{ContentStore, Digest, FileWriter, StoredFile};
 use crate::control;
-use crate::deployments::publication::CapacityChecker;
+use crate::deployments::publication::{CapacityChecker, PublicationPipeline};
 use crate::deployments::store::mark_garbage;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use crate::workspaces;
 
-/// Files that one transaction removes at most, so that none holds the writer for long.
-const FILES_PER_STEP: u32 = 500;
-
 /// Files of all projects.
 #[derive(Debug)]
 pub struct ProjectFiles {
-    infra: Infra,
-    content: ContentStore,
+    pub(super) infra: Infra,
+    pub(super) content: ContentStore,
+    pub(super) pipeline: Arc<PublicationPipeline>,
     capacity: CapacityChecker,
 }
 
 impl ProjectFiles {
     /// Makes the service of a server.
-    pub fn new(infra: Infra, content: ContentStore, capacity: CapacityChecker) -> Self {
+    pub fn new(
+        infra: Infra,
+        content: ContentStore,
+        pipeline: Arc<PublicationPipeline>,
+        capacity: CapacityChecker,
+    ) -> Self {
         Self {
             infra,
             content,
+            pipeline,
             capacity,
         }
     }
@@ -41,38 +45,64 @@ impl ProjectFiles {
         &self,
         project: &Project,
         (digest, declared): (Digest, u64),
-        mut body: B,
+        body: B,
     ) -> Result<(), B::Error> {
-        self.capacity.check_disk().map_err(FileError::from)?;
-        let room = self.check_room(project, digest, declared).await?;
-        let mut writer = FileWriter::new(&self.content);
-        let (done, objects) = match self.read(&mut writer, digest, &mut body).await {
-            Ok(file) => {
-                let file = Arc::new(file);
-                let staged = self.stage(project, Arc::clone(&file), room).await;
-                (staged.map_err(B::Error::from), file.stored_objects())
-            }
-            Err(error) => (Err(error), writer.stored_objects()),
-        };
-        if done.is_err() {
-            // After a crash here the next start finds them.
-            self.forget(objects).await?;
+        let room = self.check_room(project, Some(digest), declared).await?;
+        let file = self.store(Some(digest), body).await?;
+        let file = Arc::new(file);
+        let staged = self.stage(project, Arc::clone(&file), room).await;
+        if staged.is_err() {
+            self.forget(file.stored_objects()).await?;
         }
-        done
+        Ok(staged?)
+    }
+
+    /// Receives a file of a declared length for a publication that is under way. No row names it yet.
+    ///
+    /// # Errors
+    /// [`FileError`], or that of the bytes; nothing is kept then.
+    pub async fn receive_for_site<B: FileBytes>(
+        &self,
+        project: &Project,
+        declared: u64,
+        body: B,
+    ) -> Result<StoredFile, B::Error> {
+        self.check_room(project, None, declared).await?;
+        self.store(None, body).await
+    }
+
+    /// Stores a file as its bytes arrive, and compares them with their digest, if it is known.
+    async fn store<B: FileBytes>(
+        &self,
+        digest: Option<Digest>,
+        mut body: B,
+    ) -> Result<StoredFile, B::Error> {
+        self.capacity.check_disk().map_err(FileError::from)?;
+        let mut writer = FileWriter::new(&self.content);
+        let read = self.read(&mut writer, digest, &mut body).await;
+        if read.is_err() {
+            // After a crash here the next start finds them.
+            self.forget(writer.stored_objects()).await?;
+        }
+        read
     }
 
     /// Refuses a file that is too large, or for which there is no room; returns the room that there is.
     async fn check_room(
         &self,
         project: &Project,
-        digest: Digest,
+        digest: Option<Digest>,
         declared: u64,
     ) -> Result<FileRoom, FileError> {
-        let (id, workspace) = (project.id, project.workspace.id);
+        let (owner, workspace) = (FileOwner::from(&project.id), project.workspace.id);
         let limits = &self.infra.config.limits;
         let read = self.infra.control.read(move |c| {
             let plan = workspaces::plan_of(c, &workspace)?;
-            Ok((plan, store::has(c, &id, &digest)?, store::usage(c, &id)?))
+            let is_there = match digest {
+                Some(digest) => store::has(c, &owner, &digest)?,
+                None => false,
+            };
+            Ok((plan, is_there, store::usage(c, &owner)?))
         });
         let (plan, is_there, used) = read.await?;
         let most = plan.file_limits(limits);
@@ -93,13 +123,13 @@ impl ProjectFiles {
     async fn read<B: FileBytes>(
         &self,
         writer: &mut FileWriter,
-        digest: Digest,
+        digest: Option<Digest>,
         body: &mut B,
     ) -> Result<StoredFile, B::Error> {
         while let Some(bytes) = body.next(writer.bytes_in_memory()).await? {
             writer.write(bytes).await.map_err(FileError::from)?;
         }
-        if writer.digest() != digest {
+        if digest.is_some_and(|digest| digest != writer.digest()) {
             return Err(FileError::DigestMismatch.into());
         }
         Ok(writer.finish().await.map_err(FileError::from)?)
@@ -115,23 +145,23 @@ impl ProjectFiles {
         let now = self.infra.clock.now();
         let wait = self.infra.config.limits.staged_seconds;
         let until = now.plus_seconds(i64::try_from(wait).unwrap_or(i64::MAX));
-        let id = project.id;
+        let (id, owner) = (project.id, FileOwner::from(&project.id));
         let staged = self.infra.control.write(move |tx| {
             if !projects::is_live(tx, &id, now)? {
                 return Err(FileError::NotFound);
             }
-            let is_there = store::has(tx, &id, &file.digest).map_err(control::Error::from)?;
-            if !is_there {
-                let used = store::usage(tx, &id).map_err(control::Error::from)?;
-                room.check(used, file.bytes)?;
+            if store::stage_again(tx, &owner, &file.digest, until)? {
+                return Ok(());
             }
-            Ok(store::stage(tx, &id, &file, until)?)
+            let used = store::usage(tx, &owner).map_err(control::Error::from)?;
+            room.check(used, file.bytes)?;
+            Ok(store::insert(tx, &owner, &file, Some(until))?)
         });
         staged.await
     }
 
     /// Marks objects of a file that was given up.
-    async fn forget(&self, objects: Vec<Digest>) -> Result<(), FileError> {
+    pub(super) async fn forget(&self, objects: Vec<Digest>) -> Result<(), FileError> {
         let now = self.infra.clock.now();
         let marked = self.infra.control.write(move |tx| {
             let mut objects = objects.iter();
@@ -139,30 +169,5 @@ impl ProjectFiles {
         });
         let marked: Result<(), control::Error> = marked.await;
         Ok(marked?)
-    }
-
-    /// Ends files that no publication has named in time.
-    ///
-    /// # Errors
-    /// Those of the database; the next sweep continues.
-    pub async fn sweep(&self) -> anyhow::Result<()> {
-        let now = self.infra.clock.now();
-        loop {
-            let listed = self
-                .infra
-                .control
-                .read(move |c| store::list_ended(c, now, FILES_PER_STEP));
-            let ended = listed.await?;
-            let is_last = ended.len() < FILES_PER_STEP as usize;
-            let removed = self.infra.control.write(move |tx| {
-                let mut ended = ended.iter();
-                ended.try_for_each(|(owner, digest)| store::remove(tx, owner, digest, now))
-            });
-            let removed: Result<(), control::Error> = removed.await;
-            removed?;
-            if is_last {
-                return Ok(());
-            }
-        }
     }
 }

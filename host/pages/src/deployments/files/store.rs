@@ -1,26 +1,97 @@
 //! Rows of files in the control database.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::model::FileUsage;
+use super::model::{FileOwner, FileUsage};
 use crate::content::{Digest, StoredFile};
 use crate::control::{Error, Tx};
+use crate::deployments::sites::SiteFile;
 use crate::deployments::store::mark_garbage;
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
+/// A file of an owner, for the sweep.
+#[derive(Debug)]
+pub(super) struct OwnedFile {
+    /// Digest of the file.
+    pub(super) digest: Digest,
+    /// Until when it waits for a publication.
+    pub(super) staged_until: Option<Timestamp>,
+}
+
+/// Revisions of an owner's sites, for the sweep.
+#[derive(Debug)]
+pub(super) struct OwnedSites {
+    /// Version of the owner's files.
+    pub(super) version: i64,
+    /// Canonical forms of the manifests.
+    pub(super) manifests: Vec<Digest>,
+    /// Whether the owner is there.
+    pub(super) is_there: bool,
+}
+
 /// Whether an owner has a file.
-pub(super) fn has(c: &Connection, owner: &ProjectId, digest: &Digest) -> rusqlite::Result<bool> {
+pub(super) fn has(c: &Connection, owner: &FileOwner, digest: &Digest) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM blobs WHERE owner_id = ?1 AND digest = ?2)")?
-        .query_row(params![owner, digest], |row| row.get(0))
+        .query_row(params![owner.as_str(), digest], |row| row.get(0))
+}
+
+/// Writes digests as the JSON array that queries take.
+fn json_array(digests: &[Digest]) -> rusqlite::Result<String> {
+    let digests: Vec<String> = digests.iter().map(ToString::to_string).collect();
+    serde_json::to_string(&digests)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+/// Returns those of these files that an owner has.
+pub(super) fn find(
+    c: &Connection,
+    owner: &FileOwner,
+    digests: &[Digest],
+) -> rusqlite::Result<HashMap<Digest, SiteFile>> {
+    c.prepare_cached(
+        "SELECT b.digest, b.bytes, b.list_digest FROM json_each(?2) j
+         CROSS JOIN blobs b ON b.owner_id = ?1 AND b.digest = unhex(j.value)",
+    )?
+    .query_map(params![owner.as_str(), json_array(digests)?], |row| {
+        let digest = row.get(0)?;
+        let file = SiteFile {
+            digest,
+            bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+            list: row.get(2)?,
+        };
+        Ok((digest, file))
+    })?
+    .collect()
+}
+
+/// Returns the version of an owner's files: while it stays, none of them goes.
+pub(super) fn version(c: &Connection, owner: &FileOwner) -> rusqlite::Result<i64> {
+    let version = c
+        .prepare_cached("SELECT version FROM file_owners WHERE owner_id = ?1")?
+        .query_row([owner.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(version.unwrap_or(0))
+}
+
+/// Notes that other revisions name an owner's files, or that some of them went.
+pub(super) fn raise_version(tx: &Tx<'_>, owner: &FileOwner) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO file_owners (owner_id, version) VALUES (?1, 1)
+         ON CONFLICT (owner_id) DO UPDATE SET version = version + 1",
+    )?
+    .execute([owner.as_str()])?;
+    Ok(())
 }
 
 /// Returns the bytes that an owner's files take, and those of all owners.
-pub(super) fn usage(c: &Connection, owner: &ProjectId) -> rusqlite::Result<FileUsage> {
+pub(super) fn usage(c: &Connection, owner: &FileOwner) -> rusqlite::Result<FileUsage> {
     c.prepare_cached(
         "SELECT coalesce(sum(bytes) FILTER (WHERE owner_id = ?1), 0), coalesce(sum(bytes), 0) FROM file_owners",
     )?
-    .query_row([owner], |row| {
+    .query_row([owner.as_str()], |row| {
         let bytes = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         Ok(FileUsage {
             owner: bytes(0)?,
@@ -29,25 +100,32 @@ pub(super) fn usage(c: &Connection, owner: &ProjectId) -> rusqlite::Result<FileU
     })
 }
 
-/// Adds a file that waits for its publication until a moment, or has one that is there wait until then.
-pub(super) fn stage(
+/// Has a file that an owner has wait for a publication until a moment; returns whether it was there.
+pub(super) fn stage_again(
     tx: &Tx<'_>,
-    owner: &ProjectId,
-    file: &StoredFile,
+    owner: &FileOwner,
+    digest: &Digest,
     until: Timestamp,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let again = tx
         .prepare_cached("UPDATE blobs SET staged_until = ?3 WHERE owner_id = ?1 AND digest = ?2")?
-        .execute(params![owner, file.digest, until])?;
-    if again > 0 {
-        return Ok(());
-    }
+        .execute(params![owner.as_str(), digest, until])?;
+    Ok(again > 0)
+}
+
+/// Adds a file to those of an owner, who does not have it. It may wait for a publication until a moment.
+pub(super) fn insert(
+    tx: &Tx<'_>,
+    owner: &FileOwner,
+    file: &StoredFile,
+    until: Option<Timestamp>,
+) -> Result<(), Error> {
     let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
     let list = file.objects.as_ref().map(|objects| objects.list);
     tx.prepare_cached(
         "INSERT INTO blobs (owner_id, digest, bytes, list_digest, staged_until) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
-    .execute(params![owner, file.digest, bytes, list, until])?;
+    .execute(params![owner.as_str(), file.digest, bytes, list, until])?;
     count(tx, owner, bytes)?;
     let Some(objects) = &file.objects else {
         return Ok(());
@@ -62,41 +140,114 @@ pub(super) fn stage(
 }
 
 /// Adds to the bytes of an owner.
-fn count(tx: &Tx<'_>, owner: &ProjectId, bytes: i64) -> Result<(), Error> {
+fn count(tx: &Tx<'_>, owner: &FileOwner, bytes: i64) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO file_owners (owner_id, bytes) VALUES (?1, ?2)
          ON CONFLICT (owner_id) DO UPDATE SET bytes = bytes + excluded.bytes",
     )?
-    .execute(params![owner, bytes])?;
+    .execute(params![owner.as_str(), bytes])?;
     Ok(())
 }
 
-/// Lists at most `most` files that waited for a publication until `now`, each with its owner.
-pub(super) fn list_ended(
+/// Lists at most `most` owners of whose files some may be named by nothing: a revision ended, a file has waited until `now`, or the
+/// owner is gone.
+pub(super) fn list_due(
     c: &Connection,
     now: Timestamp,
     most: u32,
-) -> rusqlite::Result<Vec<(ProjectId, Digest)>> {
+) -> rusqlite::Result<Vec<FileOwner>> {
     c.prepare_cached(
-        "SELECT owner_id, digest FROM blobs WHERE staged_until <= ?1 ORDER BY staged_until LIMIT ?2",
+        "SELECT owner_id FROM file_owners WHERE is_due = 1
+         UNION SELECT owner_id FROM blobs WHERE staged_until <= ?1
+         UNION SELECT owner_id FROM file_owners o WHERE NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = o.owner_id)
+            AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = o.owner_id AND d.project_id = ?3)
+         LIMIT ?2",
     )?
-    .query_map(params![now, most], |row| Ok((row.get(0)?, row.get(1)?)))?
+    .query_map(params![now, most, ProjectId::QUICK_SHARES], |row| {
+        row.get(0).map(FileOwner::from_row)
+    })?
     .collect()
 }
 
-/// Removes a file that does not wait for a publication after `now`, and marks its objects for collection.
-pub(super) fn remove(
+/// Returns the sites of an owner: all revisions, and what is live.
+pub(super) fn sites(c: &Connection, owner: &FileOwner) -> rusqlite::Result<OwnedSites> {
+    let manifests = c
+        .prepare_cached(
+            "SELECT d.source_digest FROM deployments d
+                WHERE d.project_id = ?1 AND d.content_type = 'site' AND d.source_digest IS NOT NULL
+             UNION SELECT d.source_digest FROM deployments d
+                WHERE d.id = ?1 AND d.project_id = ?2 AND d.content_type = 'site' AND d.source_digest IS NOT NULL
+             UNION SELECT r.source_digest FROM revisions r JOIN deployments d ON d.id = r.deployment_id
+                WHERE d.project_id = ?1 AND d.content_type = 'site'",
+        )?
+        .query_map(params![owner.as_str(), ProjectId::QUICK_SHARES], |row| {
+            row.get(0)
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let is_there = c
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM projects WHERE id = ?1)
+                OR EXISTS (SELECT 1 FROM deployments WHERE id = ?1 AND project_id = ?2)",
+        )?
+        .query_row(params![owner.as_str(), ProjectId::QUICK_SHARES], |row| {
+            row.get(0)
+        })?;
+    Ok(OwnedSites {
+        version: version(c, owner)?,
+        manifests,
+        is_there,
+    })
+}
+
+/// Lists at most `most` files of an owner, in the order of their digests, after one of them.
+pub(super) fn list_files(
+    c: &Connection,
+    owner: &FileOwner,
+    after: Option<Digest>,
+    most: u32,
+) -> rusqlite::Result<Vec<OwnedFile>> {
+    c.prepare_cached(
+        "SELECT digest, staged_until FROM blobs WHERE owner_id = ?1 AND digest > coalesce(?2, x'')
+         ORDER BY digest LIMIT ?3",
+    )?
+    .query_map(params![owner.as_str(), after, most], |row| {
+        Ok(OwnedFile {
+            digest: row.get(0)?,
+            staged_until: row.get(1)?,
+        })
+    })?
+    .collect()
+}
+
+/// Notes that a file does not wait for a publication any more, because a revision names it.
+pub(super) fn settle(
     tx: &Tx<'_>,
-    owner: &ProjectId,
+    owner: &FileOwner,
     digest: &Digest,
     now: Timestamp,
 ) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE blobs SET staged_until = NULL WHERE owner_id = ?1 AND digest = ?2 AND staged_until <= ?3",
+    )?
+    .execute(params![owner.as_str(), digest, now])?;
+    Ok(())
+}
+
+/// Removes a file that nothing names, unless it waits for a publication after `now`, and marks its objects for collection.
+pub(super) fn remove(
+    tx: &Tx<'_>,
+    owner: &FileOwner,
+    digest: &Digest,
+    now: Option<Timestamp>,
+    marked_at: Timestamp,
+) -> Result<(), Error> {
     let removed: Option<(i64, Option<Digest>)> = tx
         .prepare_cached(
-            "DELETE FROM blobs WHERE owner_id = ?1 AND digest = ?2 AND staged_until <= ?3
+            "DELETE FROM blobs WHERE owner_id = ?1 AND digest = ?2
+                AND (?3 IS NULL OR staged_until IS NULL OR staged_until <= ?3)
              RETURNING bytes, list_digest",
         )?
-        .query_row(params![owner, digest, now], |row| {
+        .query_row(params![owner.as_str(), digest, now], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
         .optional()?;
@@ -105,8 +256,8 @@ pub(super) fn remove(
     };
     count(tx, owner, -bytes)?;
     match list {
-        Some(list) => remove_list(tx, &list, now),
-        None => mark_garbage(tx, digest, now),
+        Some(list) => remove_list(tx, &list, marked_at),
+        None => mark_garbage(tx, digest, marked_at),
     }
 }
 
@@ -125,5 +276,54 @@ fn remove_list(tx: &Tx<'_>, list: &Digest, now: Timestamp) -> Result<(), Error> 
     for object in objects.iter().chain([list]) {
         mark_garbage(tx, object, now)?;
     }
+    Ok(())
+}
+
+/// Notes that all files of an owner were looked through; an owner who is gone, and has none, is forgotten.
+pub(super) fn finish(tx: &Tx<'_>, owner: &FileOwner, is_there: bool) -> Result<(), Error> {
+    match is_there {
+        true => tx
+            .prepare_cached("UPDATE file_owners SET is_due = 0 WHERE owner_id = ?1")?
+            .execute([owner.as_str()])?,
+        false => tx
+            .prepare_cached("DELETE FROM file_owners WHERE owner_id = ?1 AND bytes = 0")?
+            .execute([owner.as_str()])?,
+    };
+    Ok(())
+}
+
+/// Returns the bytes of an owner's files that another one does not have.
+pub(super) fn bytes_beyond(
+    c: &Connection,
+    owner: &FileOwner,
+    other: &FileOwner,
+) -> rusqlite::Result<u64> {
+    c.prepare_cached(
+        "SELECT coalesce(sum(b.bytes), 0) FROM blobs b WHERE b.owner_id = ?1
+            AND NOT EXISTS (SELECT 1 FROM blobs o WHERE o.owner_id = ?2 AND o.digest = b.digest)",
+    )?
+    .query_row(params![owner.as_str(), other.as_str()], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })
+}
+
+/// Moves all files of an owner to another one, of which `more` bytes are new to that.
+pub(super) fn move_all(
+    tx: &Tx<'_>,
+    owner: &FileOwner,
+    other: &FileOwner,
+    more: u64,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT OR IGNORE INTO blobs (owner_id, digest, bytes, list_digest, staged_until)
+         SELECT ?2, digest, bytes, list_digest, NULL FROM blobs WHERE owner_id = ?1",
+    )?
+    .execute(params![owner.as_str(), other.as_str()])?;
+    count(tx, other, i64::try_from(more).unwrap_or(i64::MAX))?;
+    raise_version(tx, other)?;
+    tx.prepare_cached("DELETE FROM blobs WHERE owner_id = ?1")?
+        .execute([owner.as_str()])?;
+    tx.prepare_cached("DELETE FROM file_owners WHERE owner_id = ?1")?
+        .execute([owner.as_str()])?;
     Ok(())
 }

@@ -3,8 +3,11 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::NewFrontend;
+use super::{NewFrontend, NewSiteFrontend};
+use crate::deployments::files::NewSite;
+use crate::deployments::files::requests::{FileSources, SiteType, checked_files};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
+use crate::deployments::sites::SiteOptions;
 use crate::http::extract::check_characters;
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
@@ -55,6 +58,55 @@ impl CreateFrontend {
         Ok(NewFrontend {
             content_type: self.content_type,
             content: self.content,
+            requested_slug,
+            title: self.title.filter(|title| !title.is_empty()),
+        })
+    }
+}
+
+/// A site to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSite {
+    /// Says that this is a site.
+    #[serde(rename = "type")]
+    pub site_type: SiteType,
+    /// Files by their paths; one at least.
+    pub files: FileSources,
+    /// Options of the site.
+    pub options: Option<SiteOptions>,
+    /// The slug that you would like; with a suffix if it is taken.
+    #[schema(pattern = "^([a-z0-9]([a-z0-9\\-]*[a-z0-9])?)?$", max_length = 63)]
+    pub requested_slug: Option<String>,
+    /// The site's title; if absent that of its `index.html`, else the wanted slug.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+}
+
+/// A page or a site to make, as the description has it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum CreateFrontendRequest {
+    /// A page of a source.
+    Page(CreateFrontend),
+    /// A site of files.
+    Site(CreateSite),
+}
+
+impl CreateSite {
+    /// The site that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`, `path_refused`.
+    pub fn checked(self) -> Result<NewSiteFrontend, Problem> {
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        let requested_slug = self.requested_slug.filter(|slug| !slug.is_empty());
+        check_slug("requested_slug", requested_slug.as_deref())?;
+        Ok(NewSiteFrontend {
+            site: NewSite {
+                files: checked_files(self.files)?,
+                options: self.options.unwrap_or_default(),
+            },
             requested_slug,
             title: self.title.filter(|title| !title.is_empty()),
         })

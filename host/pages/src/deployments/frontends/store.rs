@@ -5,12 +5,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::model::{Frontend, FrontendSelector, FrontendState, FrontendSummary};
 use crate::control::{ControlChange, Error, InstallationCounters, NamedColumnReader, Tx};
 use crate::deployments::publication::PublishedDigests;
-use crate::deployments::store::parse_content_type;
+use crate::deployments::store::{parse_type, read_site_size};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 const SELECT_FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
-    d.created_at, d.updated_at, d.active_revision_id FROM deployments d";
+    d.created_at, d.updated_at, d.active_revision_id, d.site_files, d.site_bytes FROM deployments d";
 
 /// Reads a frontend from its row, without the numbers that are counted elsewhere.
 fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
@@ -18,11 +18,12 @@ fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
     Ok(Frontend {
         id: row.get("id")?,
         slug: row.get("slug")?,
-        content_type: parse_content_type(&row.get::<String>("content_type")?)?,
+        content_type: parse_type(&row.get::<String>("content_type")?)?,
         title: row.get("title")?,
         warnings: Vec::new(),
         state: parse_state(&row.get::<String>("state")?)?,
         source: row.get("source_digest")?,
+        site: read_site_size(&row)?,
         visits: 0,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
@@ -108,7 +109,7 @@ pub(super) fn summaries(
         Ok(FrontendSummary {
             id,
             slug: row.get("slug")?,
-            content_type: parse_content_type(&row.get::<_, String>("content_type")?)?,
+            content_type: parse_type(&row.get::<_, String>("content_type")?)?,
             state: parse_state(&row.get::<_, String>("state")?)?,
             visits: counters.visits(&id),
         })
@@ -164,16 +165,18 @@ pub(super) fn activate(
     let changed = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3,
-                made_by = ?4, title = ?5, bytes = ?6, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
+                made_by = ?4, title = ?5, bytes = ?6, site_files = ?7, site_bytes = ?8, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
         .execute(params![
             id,
             published.source,
             published.artifact,
-            published.by.as_str(),
+            published.made_by(),
             title,
             published.bytes_stored(),
+            published.site_files(),
+            published.site_bytes(),
         ])?;
     Ok(changed > 0)
 }

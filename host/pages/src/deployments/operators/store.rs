@@ -24,10 +24,10 @@ pub(super) struct ContentReference {
 pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReference>> {
     let by = [
         "SELECT slug AS referrer, source_digest AS digest, 0 AS is_page FROM deployments WHERE source_digest IS NOT NULL
-         UNION ALL SELECT slug, artifact_digest, 1 FROM deployments WHERE artifact_digest IS NOT NULL
+         UNION ALL SELECT slug, artifact_digest, content_type <> 'site' FROM deployments WHERE artifact_digest IS NOT NULL
          UNION ALL SELECT 'runtime ' || name, digest, 0 FROM runtimes",
         "SELECT 'revision ' || id AS referrer, source_digest AS digest, 0 AS is_page FROM revisions
-         UNION ALL SELECT 'preview ' || id, preview_digest, 1 FROM revisions
+         UNION ALL SELECT 'preview ' || id, preview_digest, site_files IS NULL FROM revisions
             WHERE preview_digest IS NOT NULL",
         "SELECT 'file ' || lower(hex(digest)) AS referrer, coalesce(list_digest, digest) AS digest, 0 AS is_page FROM blobs
          UNION ALL SELECT 'list ' || lower(hex(list_digest)), digest, 0 FROM file_objects",
@@ -49,9 +49,9 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReferenc
     Ok(found)
 }
 
-/// Pages that answer at a moment.
+/// Pages that answer at a moment, without sites, which no guest has made.
 const ANSWERING_PAGES: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
-    WHERE d.state = 'active' AND p.state = 'active' AND (d.expires_at IS NULL OR d.expires_at > ?1)";
+    WHERE d.state = 'active' AND p.state = 'active' AND d.content_type <> 'site' AND (d.expires_at IS NULL OR d.expires_at > ?1)";
 
 /// Pages that answer, in the order of their ids.
 pub(super) fn pages(

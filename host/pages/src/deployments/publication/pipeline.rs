@@ -14,6 +14,7 @@ use crate::access::run_while_client_waits;
 use crate::content::{ContentStore, Digest, EncodedPage, ObjectPin};
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::sites::{SiteManifest, SiteSize};
 use crate::deployments::views::Warning;
 use crate::http::byte_budget::{ByteBudget, BytePermit};
 use crate::infra::Infra;
@@ -74,7 +75,8 @@ pub(in crate::deployments) struct StoredSourceAndPage {
 #[derive(Debug)]
 pub(in crate::deployments) struct StoredPublication {
     content: StoredSourceAndPage,
-    by: RendererAndRuntime,
+    by: Option<RendererAndRuntime>,
+    site: Option<SiteSize>,
 }
 
 /// Digests that the rows of a publication name.
@@ -82,10 +84,12 @@ pub(in crate::deployments) struct StoredPublication {
 pub(in crate::deployments) struct PublishedDigests {
     /// Digest of the source.
     pub(in crate::deployments) source: Digest,
-    /// Digest of the page.
+    /// Digest of the page, or of a site's manifest.
     pub(in crate::deployments) artifact: Digest,
-    /// The guest and the runtime that made the page.
-    pub(in crate::deployments) by: RendererAndRuntime,
+    /// The guest and the runtime that made the page; nobody makes a site.
+    pub(in crate::deployments) by: Option<RendererAndRuntime>,
+    /// Files of a site.
+    pub(in crate::deployments) site: Option<SiteSize>,
     /// Bytes of the source and of the page in all encodings.
     pub(in crate::deployments) bytes: u64,
 }
@@ -94,6 +98,23 @@ impl PublishedDigests {
     /// Returns the bytes as a row has them.
     pub(in crate::deployments) fn bytes_stored(&self) -> i64 {
         i64::try_from(self.bytes).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the number of a site's files, as a row has it.
+    pub(in crate::deployments) fn site_files(&self) -> Option<i64> {
+        let site = self.site?;
+        Some(i64::try_from(site.files).unwrap_or(i64::MAX))
+    }
+
+    /// Returns the bytes of a site's files, as a row has them.
+    pub(in crate::deployments) fn site_bytes(&self) -> Option<i64> {
+        let site = self.site?;
+        Some(i64::try_from(site.bytes).unwrap_or(i64::MAX))
+    }
+
+    /// Returns who made the page, as a row has it.
+    pub(in crate::deployments) fn made_by(&self) -> Option<&str> {
+        self.by.as_ref().map(RendererAndRuntime::as_str)
     }
 }
 
@@ -104,6 +125,7 @@ impl StoredPublication {
             source: self.content.source.digest(),
             artifact: self.content.page.digest(),
             by: self.by.clone(),
+            site: self.site,
             bytes: self.content.bytes,
         }
     }
@@ -358,7 +380,45 @@ impl PublicationPipeline {
             .await?;
         Ok(StoredPublication {
             content,
-            by: page.by.clone(),
+            by: Some(page.by.clone()),
+            site: None,
+        })
+    }
+
+    /// Stores the two forms of a site's manifest; both are durable and pinned when this answers.
+    ///
+    /// # Errors
+    /// [`PublishError`]; nothing refers to what was stored by then, and the collector removes it.
+    pub(in crate::deployments) async fn store_site(
+        &self,
+        site: SiteManifest,
+    ) -> Result<StoredPublication, PublishError> {
+        let size = site.size();
+        let writing = self.sandbox.page_lane().run(move |_| {
+            let forms = (
+                Bytes::from(site.to_canonical()?),
+                Bytes::from(site.to_object()?),
+            );
+            let digests = (Digest::of(&forms.0), Digest::of(&forms.1));
+            Ok::<_, std::io::Error>((digests, forms))
+        });
+        let (digests, (canonical, object)) = writing.await??;
+        let bytes = (canonical.len() + object.len()) as u64;
+        let storing = async {
+            tokio::try_join!(
+                self.content.put_as(digests.0, canonical),
+                self.content.put_as(digests.1, object)
+            )
+        };
+        let (source, page) = self.timings.time(PublicationStage::Store, storing).await?;
+        Ok(StoredPublication {
+            content: StoredSourceAndPage {
+                source,
+                page,
+                bytes,
+            },
+            by: None,
+            site: Some(size),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Revisions: a frontend's history. Drafts are looked at, promoted, and rolled back, without a lost update.
 
+mod edits;
 mod line_changes;
 mod model;
 pub mod operations;
@@ -10,6 +11,7 @@ mod releases;
 pub mod requests;
 pub mod routes;
 mod service;
+pub mod sites;
 mod store;
 pub mod views;
 

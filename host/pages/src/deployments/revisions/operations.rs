@@ -41,6 +41,21 @@ pub async fn get(
     Ok(RevisionView::from(&revision))
 }
 
+/// Deletes a revision that is not live, by its id as the caller wrote it. One that is gone already is deleted.
+///
+/// # Errors
+/// `revision_conflict` for the live one.
+pub async fn delete(
+    revisions: Arc<Revisions>,
+    at: AuthorizedFrontend<Editor>,
+    id: String,
+) -> Result<(), Problem> {
+    let Ok(id) = id.parse() else {
+        return Ok(());
+    };
+    Ok(revisions.delete(at.project(), &at.target(), id).await?)
+}
+
 /// Makes a draft with an unlisted preview. The same content and title make no second revision.
 ///
 /// # Errors

@@ -142,16 +142,17 @@ impl Revisions {
         admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
     ) -> Result<ServedPage, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
+        let policy = self.serving.page_policy();
+        if let Some(manifest) = revision.site.and(revision.preview) {
+            let site = self.serving.load_site(manifest).await?;
+            return Ok(ServedPage::site_preview(&deployment, site, policy));
+        }
         let digest = match revision.preview {
             Some(digest) => digest,
             None => self.render_once(&deployment, &revision, admit).await?,
         };
         let artifact = self.serving.load_artifact(digest).await?;
-        Ok(ServedPage::preview(
-            &deployment,
-            artifact,
-            self.serving.page_policy(),
-        ))
+        Ok(ServedPage::preview(&deployment, artifact, policy))
     }
 
     /// Renders the page of a revision that was never previewed, unless it failed a short time ago or is being rendered.
@@ -187,7 +188,11 @@ impl Revisions {
     ) -> Result<Outcome, PublishError> {
         self.capacity.check_disk()?;
         let text = self.pipeline.source_text(revision.source).await?;
-        let source = PageSource::titled(deployment.content_type, &revision.title, &text);
+        let content_type = deployment
+            .content_type
+            .page()
+            .ok_or_else(|| PublishError::Internal(anyhow::anyhow!("a site is not rendered")))?;
+        let source = PageSource::titled(content_type, &revision.title, &text);
         let page = match self.pipeline.render(source).await {
             Ok(page) => page,
             Err(error) if error.is_lasting() => {

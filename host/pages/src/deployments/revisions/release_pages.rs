@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::model::RevisionError;
-use super::service::{NewLiveRevision, Revisions, publish_in};
+use super::service::{NewLiveRevision, Revisions, page_type, publish_in};
 use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
@@ -270,7 +270,7 @@ impl Revisions {
         let (stored, rendered) = self
             .pipeline
             .render_and_store_live(
-                source_of(page, &frontend, live),
+                source_of(page, &frontend, live)?,
                 &page.slug,
                 project.expires_at,
             )
@@ -307,7 +307,7 @@ impl Revisions {
         }
         let placement = PagePlacement::public(&page.slug, project.expires_at);
         self.pipeline
-            .render_live(source_of(page, &frontend, live), placement)
+            .render_live(source_of(page, &frontend, live)?, placement)
             .await?;
         Ok(true)
     }
@@ -319,10 +319,8 @@ impl Revisions {
         live: Option<&Frontend>,
     ) -> Result<Frontend, PageReleaseError> {
         if let Some(live) = live {
-            if page
-                .content_type
-                .is_some_and(|named| named != live.content_type)
-            {
+            let own = page_type(live)?;
+            if page.content_type.is_some_and(|named| named != own) {
                 return Err(RevisionError::TypeMismatch(live.content_type).into());
             }
             return Ok(live.clone());
@@ -337,6 +335,7 @@ impl Revisions {
         let id =
             DeploymentId::new(&self.infra.clock, &self.infra.random).map_err(PublishError::from)?;
         let title = page.title.clone().unwrap_or_default();
+        let content_type = content_type.into();
         Ok(Frontend::new_creating(
             id,
             slug.clone(),
@@ -376,12 +375,12 @@ fn source_of<'a>(
     page: &'a PageToRelease,
     frontend: &'a Frontend,
     live: Option<&'a Frontend>,
-) -> PageSource<'a> {
+) -> Result<PageSource<'a>, RevisionError> {
     let title = page.title.as_deref().unwrap_or(&frontend.title);
-    PageSource {
+    Ok(PageSource {
         name: live.is_none().then_some(page.slug.as_str()),
-        ..PageSource::titled(frontend.content_type, title, &page.content)
-    }
+        ..PageSource::titled(page_type(frontend)?, title, &page.content)
+    })
 }
 
 /// Changes of pages in the transaction of a release.

@@ -1,10 +1,13 @@
 //! Releases: one row names the live revision, so no visitor sees a mixture of two revisions.
 
+use std::sync::Arc;
+
 use super::model::{Revision, RevisionError, RevisionKind, RevisionState};
 use super::service::{Revisions, revision_in};
 use super::store;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
+use crate::deployments::address::announce_change;
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, active_in, address_of,
 };
@@ -12,7 +15,7 @@ use crate::deployments::publication::{PageSource, PublishedDigests};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
-use svc_base::ids::{DeploymentId, RevisionId};
+use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
 
 /// Release to make.
 #[derive(Clone, Debug)]
@@ -125,6 +128,36 @@ pub(super) fn apply_release(
     store::set_live_page(tx, &frontend.id, released, now)
 }
 
+/// Makes a revision live, if what its caller expects is, inside a transaction.
+fn release_in(
+    tx: &Tx<'_>,
+    (project, id): (&ProjectId, &DeploymentId),
+    (revision, new): (&RevisionId, &NewRelease),
+    (title, published): (&str, &PublishedDigests),
+    now: Timestamp,
+) -> Result<ReleaseOutcome, RevisionError> {
+    let frontend = active_in(tx, project, id)?;
+    let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+    if new.expected != Some(active) {
+        return Err(RevisionError::Conflict(active));
+    }
+    let omitted = OmittedRevisions::find(tx, id, revision, active)?;
+    let released = RevisionToRelease {
+        revision: *revision,
+        kind: new.kind,
+        message: new.message.as_deref(),
+        title,
+        published,
+    };
+    apply_release(tx, &frontend, &released, now)?;
+    projects::record_audit(tx, project, audit_act(new.kind), revision, now)?;
+    Ok(ReleaseOutcome {
+        frontend: active_in(tx, project, id)?,
+        revision: revision_in(tx, id, revision)?,
+        omitted,
+    })
+}
+
 /// Returns the name of a release in the audit.
 fn audit_act(kind: RevisionKind) -> AuditAction {
     match kind {
@@ -157,8 +190,11 @@ impl Revisions {
             return Ok(ReleaseOutcome::unchanged(frontend, revision));
         }
         self.capacity.check_disk()?;
+        let Some(content_type) = frontend.content_type.page() else {
+            return self.release_site(project, frontend, revision, new).await;
+        };
         let text = self.pipeline.source_text(revision.source).await?;
-        let source = PageSource::titled(frontend.content_type, &revision.title, &text);
+        let source = PageSource::titled(content_type, &revision.title, &text);
         let (stored, page) = self
             .pipeline
             .render_and_store_live(source, &frontend.slug, project.expires_at)
@@ -170,30 +206,35 @@ impl Revisions {
         let mut done = self
             .pipeline
             .publish(stored, address, now, move |tx, published| {
-                let frontend = active_in(tx, &project.id, &id)?;
-                let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
-                if new.expected != Some(active) {
-                    return Err(RevisionError::Conflict(active));
-                }
-                let omitted = OmittedRevisions::find(tx, &id, &revision.id, active)?;
-                let released = RevisionToRelease {
-                    revision: revision.id,
-                    kind: new.kind,
-                    message: new.message.as_deref(),
-                    title: &title,
-                    published,
-                };
-                apply_release(tx, &frontend, &released, now)?;
-                projects::record_audit(tx, &project.id, audit_act(new.kind), &revision.id, now)?;
-                Ok(ReleaseOutcome {
-                    frontend: active_in(tx, &project.id, &id)?,
-                    revision: revision_in(tx, &id, &revision.id)?,
-                    omitted,
-                })
+                let page = (title.as_str(), published);
+                release_in(tx, (&project.id, &id), (&revision.id, &new), page, now)
             })
             .await?;
         fault::point("release.committed");
         done.frontend.warnings = warnings;
+        Ok(done)
+    }
+
+    /// Makes a revision of a site live: one row names its manifest, however many files it has.
+    async fn release_site(
+        &self,
+        project: Project,
+        frontend: Frontend,
+        revision: Revision,
+        new: NewRelease,
+    ) -> Result<ReleaseOutcome, RevisionError> {
+        let (id, now) = (frontend.id, self.infra.clock.now());
+        let (address, config) = (address_of(&frontend, &project), Arc::clone(self.config()));
+        let released = self.pipeline.commit(move |tx| {
+            let found = store::stored_site(tx, &id, &revision.id).map_err(control::Error::from)?;
+            let published = found.ok_or(RevisionError::NoRevision)?;
+            let page = (revision.title.as_str(), &published);
+            let done = release_in(tx, (&project.id, &id), (&revision.id, &new), page, now)?;
+            announce_change(tx, &config, &address, now)?;
+            Ok::<_, RevisionError>(done)
+        });
+        let done = released.await?;
+        fault::point("release.committed");
         Ok(done)
     }
 

@@ -18,7 +18,7 @@ use svc_sandbox::ContentType;
 /// The longest message, in characters.
 pub const MAX_MESSAGE_CHARACTERS: usize = 1_000;
 /// The most edits of a draft. With the bounds of a source's length and of processor time it bounds the work that a request may cause.
-const MAX_EDITS: usize = 100;
+pub(super) const MAX_EDITS: usize = 100;
 /// Revisions on a page of the history, if the request does not say.
 const DEFAULT_LIMIT: u32 = 50;
 /// Revisions on a page of the history at most.
@@ -83,7 +83,7 @@ impl CreateRevision {
 }
 
 /// The id of the active revision, which a caller must have looked up.
-fn require_id(field: &str, id: Option<String>) -> Result<String, Problem> {
+pub(super) fn require_id(field: &str, id: Option<String>) -> Result<String, Problem> {
     id.ok_or_else(|| {
         invalid_request(format!(
             "missing field `{field}`: it is the `active_revision_id` that the list of revisions answers (GET …/revisions, or manage_frontend list_revisions). Read what is live before you change it."
@@ -103,19 +103,23 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
             edits.len()
         )));
     }
-    for (index, edit) in edits.iter().enumerate() {
-        if edit.find.is_empty() {
-            return Err(invalid_request(format!(
-                "`edits[{index}].find` is empty: it must occur in the source."
-            )));
-        }
-        if edit.count == Some(0) {
-            return Err(invalid_request(format!(
-                "`edits[{index}].count` must be at least 1."
-            )));
-        }
+    let mut edits = (0..).zip(edits);
+    edits.try_for_each(|(index, edit)| check_edit(&format!("edits[{index}]"), edit))
+}
+
+/// Refuses an edit, by its name, that could not be applied to any text.
+pub(super) fn check_edit(name: &str, edit: &Edit) -> Result<(), Problem> {
+    if edit.find.is_empty() {
+        return Err(invalid_request(format!(
+            "`{name}.find` is empty: it must occur in the source."
+        )));
     }
-    Ok(())
+    match edit.count {
+        Some(0) => Err(invalid_request(format!(
+            "`{name}.count` must be at least 1."
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A release.

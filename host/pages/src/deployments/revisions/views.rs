@@ -1,20 +1,23 @@
 //! Views of revisions.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{
-    CreatedDraft, FetchedRevisionSource, Revision, RevisionHistoryPage, RevisionKind, RevisionState,
+    CreatedDraft, FetchedContent, FetchedRevisionSource, Revision, RevisionHistoryPage,
+    RevisionKind, RevisionState,
 };
 use super::preview::preview_url;
 use super::releases::{OmittedRevisions, ReleaseEntry, ReleaseOutcome};
 use crate::config::Config;
 use crate::deployments::frontends::views::FrontendView;
-use crate::deployments::model::display_title;
+use crate::deployments::model::{DeploymentType, display_title};
+use crate::deployments::sites::{SiteFile, SiteOptions, SiteSize, media_type};
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
 use svc_base::ids::RevisionId;
-use svc_sandbox::ContentType;
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,8 +25,11 @@ pub struct RevisionView {
     /// Identifier of the revision.
     #[schema(value_type = String, format = "uuid")]
     pub revision_id: RevisionId,
-    /// SHA-256 of its source, in hexadecimal.
+    /// SHA-256 of its source, in hexadecimal; of a site, of the canonical form of its files and options.
     pub content_sha256: String,
+    /// Number and length of a site's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteSize>,
     /// The page's title.
     pub title: String,
     /// Why it was made.
@@ -45,6 +51,7 @@ impl From<&Revision> for RevisionView {
         Self {
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
+            site: revision.site,
             title: display_title(&revision.title),
             message: revision.message.clone(),
             kind: revision.kind,
@@ -146,26 +153,70 @@ pub enum ContentView {
         content_sha256: String,
         /// Type of the source.
         #[serde(rename = "type")]
-        content_type: ContentType,
+        content_type: DeploymentType,
         /// Revision of the source; null until the frontend is in the revision workflow.
         #[schema(value_type = Option<String>, format = "uuid")]
         revision_id: Option<RevisionId>,
     },
+    /// The files of a site, without their bytes.
+    Site {
+        /// Always `site`.
+        #[serde(rename = "type")]
+        content_type: DeploymentType,
+        /// SHA-256 of the canonical form (RFC 8785) of `{"files":{path: sha256},"options":…}`.
+        content_sha256: String,
+        /// Revision of the files; null until the frontend is in the revision workflow.
+        #[schema(value_type = Option<String>, format = "uuid")]
+        revision_id: Option<RevisionId>,
+        /// Files by their paths.
+        files: BTreeMap<String, SiteFileView>,
+        /// Options of the site.
+        options: SiteOptions,
+    },
+}
+
+/// A file of a site.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SiteFileView {
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// Length in bytes.
+    pub size: u64,
+    /// Media type as which it is served.
+    pub media_type: String,
+}
+
+fn view_file((path, file): (&String, &SiteFile)) -> (String, SiteFileView) {
+    let view = SiteFileView {
+        sha256: file.digest.to_string(),
+        size: file.bytes,
+        media_type: media_type(path),
+    };
+    (path.clone(), view)
 }
 
 impl From<FetchedRevisionSource> for ContentView {
     fn from(found: FetchedRevisionSource) -> Self {
         let content_sha256 = found.stored.digest.to_string();
-        match found.text {
-            None => Self::Unchanged {
+        let content_type = found.stored.frontend.content_type;
+        let revision_id = found.stored.revision;
+        match found.content {
+            FetchedContent::Known => Self::Unchanged {
                 unchanged: true,
                 content_sha256,
             },
-            Some(content) => Self::Content {
+            FetchedContent::Text(content) => Self::Content {
                 content,
                 content_sha256,
-                content_type: found.stored.frontend.content_type,
-                revision_id: found.stored.revision,
+                content_type,
+                revision_id,
+            },
+            FetchedContent::Site(site) => Self::Site {
+                content_type,
+                content_sha256,
+                revision_id,
+                files: site.files.iter().map(view_file).collect(),
+                options: site.options,
             },
         }
     }

@@ -1,17 +1,26 @@
 //! From a finished page to an HTTP answer: encoding, validators, ranges (RFC 9110).
 
+use std::borrow::Cow;
+
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use maud::Markup;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::RawSource;
 use super::pages::{self, PageKind, PagePolicy, ServedPage};
+use super::{PageService, RawSource};
 use crate::config::Config;
 use crate::content::{Digest, Encoding};
 use crate::deployments::forms;
+use crate::deployments::sites::{
+    SiteAnswer, SiteFile, SiteManifest, SiteRequest, is_compressible, is_html, media_type,
+};
 use crate::http::NOSNIFF;
 use crate::http::document;
+use crate::http::hosts::HostKind;
+use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::http::problem_page;
 use svc_base::clock::Timestamp;
@@ -20,6 +29,14 @@ use svc_base::clock::Timestamp;
 const MAX_EDGE_SECONDS: i64 = 31_536_000;
 /// Header that edges heed and browsers do not (RFC 9213).
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+
+/// Characters that stay unencoded in a path: RFC 3986's unreserved ones, and the slash.
+const ESCAPED_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
 
 /// Bytes of the smallest source that is compressed: a smaller one fits into a packet or two.
 const SMALLEST_COMPRESSED: usize = 1024;
@@ -33,6 +50,232 @@ pub(in crate::deployments) enum RequestOrigin {
     Sites,
     /// Host whose addresses are never purged, so no edge may keep its pages.
     Unpurged,
+}
+
+impl RequestOrigin {
+    /// Returns the origin of a host.
+    pub(super) fn of(host: &HostKind) -> Self {
+        match host {
+            HostKind::Project(_) => Self::Project,
+            HostKind::Sites => Self::Sites,
+            HostKind::Api | HostKind::Landing => Self::Unpurged,
+        }
+    }
+}
+
+/// A request for a path below a site's mount.
+#[derive(Debug)]
+pub(in crate::deployments) struct SiteHttpRequest<'r> {
+    /// Path of the mount, with a slash at its end.
+    mount: &'r str,
+    /// Decoded path below it.
+    path: Cow<'r, str>,
+    query: Option<&'r str>,
+    headers: &'r HeaderMap,
+    origin: RequestOrigin,
+}
+
+impl<'r> SiteHttpRequest<'r> {
+    /// Reads a request whose path is in its canonical form.
+    ///
+    /// # Errors
+    /// `not_found` for a path that is not below the mount, or no text.
+    pub(in crate::deployments) fn new(
+        mount: &'r str,
+        uri: &'r Uri,
+        headers: &'r HeaderMap,
+        origin: RequestOrigin,
+    ) -> Result<Self, Problem> {
+        let path = uri.path().strip_prefix(mount);
+        let path = path.and_then(|path| percent_decode_str(path).decode_utf8().ok());
+        Ok(Self {
+            mount,
+            path: path.ok_or_else(Problem::not_found)?,
+            query: uri.query(),
+            headers,
+            origin,
+        })
+    }
+
+    /// Whether a browser opens the address as a page.
+    fn is_navigation(&self) -> bool {
+        match self.headers.get("sec-fetch-mode") {
+            Some(mode) => mode == "navigate",
+            None => negotiate::wants_html(self.headers),
+        }
+    }
+}
+
+/// Answer to a request below a site's mount.
+#[derive(Debug)]
+pub(in crate::deployments) struct SiteResponse {
+    /// The answer.
+    pub(in crate::deployments) response: Response,
+    /// Whether a visitor has opened a page of the site.
+    pub(in crate::deployments) is_view: bool,
+}
+
+/// Answers a request below a site's mount.
+///
+/// # Errors
+/// `not_found`, `range_not_satisfiable`, `capacity_reached`.
+pub(in crate::deployments) async fn site_response(
+    serving: &PageService,
+    page: &ServedPage,
+    site: &SiteManifest,
+    request: &SiteHttpRequest<'_>,
+) -> Result<SiteResponse, Problem> {
+    let is_navigation = request.is_navigation();
+    let asked = SiteRequest {
+        path: &request.path,
+        is_navigation,
+    };
+    let (path, is_routed, status) = match site.answer(asked) {
+        SiteAnswer::File(path) => (path, false, StatusCode::OK),
+        SiteAnswer::Fallback(path) => (path, true, StatusCode::OK),
+        SiteAnswer::NotFoundPage(path) => (path, false, StatusCode::NOT_FOUND),
+        SiteAnswer::Redirect(path) => {
+            let path = utf8_percent_encode(&path, ESCAPED_IN_PATH);
+            let location = format!("{}{path}", request.mount);
+            return Ok(SiteResponse {
+                response: redirect_below(&location, request.query)?,
+                is_view: false,
+            });
+        }
+        SiteAnswer::Missing => return Err(Problem::not_found()),
+    };
+    let file = site.files.get(path).copied();
+    let file = file.ok_or_else(Problem::not_found)?;
+    let mut headers = site_file_headers(serving, page, request, path)?;
+    if is_routed {
+        // Another request for the address has another answer, which an edge may not know.
+        headers.remove(CDN_CACHE_CONTROL);
+        headers.append(
+            header::VARY,
+            HeaderValue::from_static("Accept, Sec-Fetch-Mode"),
+        );
+    }
+    let response = match status {
+        StatusCode::OK => file_response(serving, file, path, headers, request.headers).await?,
+        status => {
+            headers.remove(CDN_CACHE_CONTROL);
+            let mut response =
+                file_response(serving, file, path, headers, &HeaderMap::new()).await?;
+            *response.status_mut() = status;
+            let headers = response.headers_mut();
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            headers.remove(header::ETAG);
+            headers.remove(header::ACCEPT_RANGES);
+            response
+        }
+    };
+    let seen = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
+    Ok(SiteResponse {
+        is_view: seen && is_navigation && is_html(path),
+        response,
+    })
+}
+
+/// Composes the headers of a file of a site, without those of its encoding.
+fn site_file_headers(
+    serving: &PageService,
+    page: &ServedPage,
+    request: &SiteHttpRequest<'_>,
+    path: &str,
+) -> Result<HeaderMap, Problem> {
+    let policy = serving.page_policy();
+    let on_own_origin = request.origin == RequestOrigin::Project;
+    let mut headers = pages::site_headers(&page.kind, on_own_origin, policy.origins);
+    let media_type = HeaderValue::try_from(media_type(path))?;
+    headers.insert(header::CONTENT_TYPE, media_type);
+    if page.is_frontend() && policy.origins && !on_own_origin {
+        headers.insert(header::VARY, pages::VARY_NAVIGATION);
+    }
+    if page.at_edge && request.origin != RequestOrigin::Unpurged {
+        headers.insert(CDN_CACHE_CONTROL, edge_lifetime(page, serving.now())?);
+    }
+    Ok(headers)
+}
+
+/// Answers a file: all of it, a part of it, or that the client has it. A large one is read as it is sent.
+async fn file_response(
+    serving: &PageService,
+    file: SiteFile,
+    path: &str,
+    mut headers: HeaderMap,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let encoding = file_encoding(&file, path, request);
+    let etag = document::etag(&file.digest, encoding);
+    let vary = headers.remove(header::VARY);
+    if request.contains_key(header::IF_NONE_MATCH)
+        && negotiate::if_none_match_has(request, etag.to_str().unwrap_or_default())
+    {
+        headers.remove(header::CONTENT_TYPE);
+        headers.insert(header::ETAG, etag);
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        headers.extend(vary.map(|vary| (header::VARY, vary)));
+        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+    }
+    if file.list.is_some() {
+        document::add_variant_headers(&mut headers, &etag, Encoding::Identity);
+        headers.extend(vary.map(|vary| (header::VARY, vary)));
+        return streamed_response(serving, file, headers, request).await;
+    }
+    let source = serving.small_file(file).await?;
+    let source = serving.encode_source(source, encoding).await?;
+    let etag = document::etag(&file.digest, source.encoding);
+    document::add_variant_headers(&mut headers, &etag, source.encoding);
+    headers.extend(vary.map(|vary| (header::VARY, vary)));
+    document::respond(headers, &etag, &source.bytes, request)
+}
+
+/// Chooses the encoding of a file. A part of it is a part of its own bytes.
+fn file_encoding(file: &SiteFile, path: &str, request: &HeaderMap) -> Encoding {
+    let is_small = file.bytes < SMALLEST_COMPRESSED as u64;
+    if is_small
+        || file.list.is_some()
+        || !is_compressible(path)
+        || request.contains_key(header::RANGE)
+    {
+        return Encoding::Identity;
+    }
+    let encodings = [Encoding::Gzip, Encoding::Identity];
+    let preferred = document::preferred_variant(&encodings, request, |encoding| *encoding);
+    preferred.copied().unwrap_or(Encoding::Identity)
+}
+
+/// Answers a large file, of which one object at a time is in memory.
+async fn streamed_response(
+    serving: &PageService,
+    file: SiteFile,
+    mut headers: HeaderMap,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let length = usize::try_from(file.bytes).map_err(|error| Problem::internal(&error))?;
+    let etag = document::etag(&file.digest, Encoding::Identity);
+    let (status, range) = document::requested_part(&mut headers, &etag, length, request)?;
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.len()));
+    let reader = serving.open_file(file).await?;
+    let held = serving.hold_stream(reader.bytes_in_memory())?;
+    let read = held.attach(reader.read(range.start as u64..range.end as u64));
+    Ok((status, headers, Body::from_stream(read)).into_response())
+}
+
+/// Redirects to another path, with the query of the request.
+///
+/// # Errors
+/// `internal` for a path that no header can hold.
+pub(super) fn redirect_below(path: &str, query: Option<&str>) -> Result<Response, Problem> {
+    let location = match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    let headers = [
+        (header::LOCATION, HeaderValue::try_from(location)?),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Ok((StatusCode::PERMANENT_REDIRECT, headers).into_response())
 }
 
 /// Answers the whole page, a part of it, or that the client has it.
@@ -70,13 +313,13 @@ pub(in crate::deployments) fn page_response(
 pub(super) fn redirect_to_project_origin(
     config: &Config,
     page: &ServedPage,
-    slug: &str,
+    path: &str,
     query: Option<&str>,
 ) -> Result<Response, Problem> {
     let PageKind::Frontend { host_label } = &page.kind else {
         return Err(Problem::not_found());
     };
-    let mut location = format!("{}/{slug}", config.project_origin(host_label));
+    let mut location = format!("{}{path}", config.project_origin(host_label));
     if let Some(query) = query {
         location.push('?');
         location.push_str(query);
@@ -119,7 +362,8 @@ pub(super) fn source_response(
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
     let mut headers = pages::trust_headers(&page.kind, page.is_protected(), policy.origins);
-    let media_type = HeaderValue::from_static(page.content_type.media_type());
+    let content_type = page.content_type.page().ok_or_else(Problem::not_found)?;
+    let media_type = HeaderValue::from_static(content_type.media_type());
     headers.insert(header::CONTENT_TYPE, media_type);
     let etag = document::etag(&source.digest, source.encoding);
     document::add_variant_headers(&mut headers, &etag, source.encoding);

@@ -11,13 +11,13 @@ use quick_cache::sync::Cache;
 use super::visits::ViewCounter;
 use crate::content::{Digest, EncodedPage, Encoding};
 use crate::control::{ControlChange, ControlDatabase};
-use crate::deployments::model::Deployment;
+use crate::deployments::model::{Deployment, DeploymentType};
+use crate::deployments::sites::SiteManifest;
 use crate::http::NOSNIFF;
 use crate::http::document;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_base::memory_cache;
-use svc_sandbox::ContentType;
 
 /// Weight of an entry beside its bytes: headers, strings, the map's own.
 const ENTRY_OVERHEAD_BYTES: u64 = 2048;
@@ -81,8 +81,8 @@ pub struct ServedPage {
     pub id: DeploymentId,
     /// Where it comes from.
     pub kind: PageKind,
-    /// Type of the source.
-    pub content_type: ContentType,
+    /// Type of the source, or that it is a site.
+    pub content_type: DeploymentType,
     /// Digest of the source; a one-time share has none here.
     pub source: Option<Digest>,
     /// The live backend that it calls.
@@ -97,8 +97,10 @@ pub struct ServedPage {
     pub disabled: bool,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
-    /// Encodings in the server's order of preference, identity last.
+    /// Encodings in the server's order of preference, identity last. A site has none.
     pub variants: Vec<PageVariant>,
+    /// Files of a site.
+    pub site: Option<SiteManifest>,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
 }
@@ -143,6 +145,22 @@ impl ServedPage {
         Self::of_kind(deployment, PageKind::Preview, Some(artifact), policy)
     }
 
+    /// Makes a site ready.
+    pub fn site(deployment: &Deployment, site: SiteManifest, policy: PagePolicy) -> Self {
+        Self {
+            site: Some(site),
+            ..Self::new(deployment, None, policy)
+        }
+    }
+
+    /// Makes a preview of one of a site's revisions.
+    pub fn site_preview(deployment: &Deployment, site: SiteManifest, policy: PagePolicy) -> Self {
+        Self {
+            site: Some(site),
+            ..Self::of_kind(deployment, PageKind::Preview, None, policy)
+        }
+    }
+
     fn of_kind(
         deployment: &Deployment,
         kind: PageKind,
@@ -185,6 +203,7 @@ impl ServedPage {
             disabled: deployment.disabled,
             expires_at: deployment.expires_at,
             variants: variants.unwrap_or_default(),
+            site: None,
             visits: Arc::new(ViewCounter::new(deployment.id)),
         }
     }
@@ -206,6 +225,7 @@ impl ServedPage {
                 .iter()
                 .map(|v| v.bytes.len() as u64)
                 .sum::<u64>()
+            + self.site.as_ref().map_or(0, SiteManifest::memory)
     }
 }
 
@@ -245,6 +265,14 @@ pub fn trust_headers(kind: &PageKind, protected: bool, origins: bool) -> HeaderM
             false,
         ),
         PageKind::Preview => compose_headers(CACHE_FOREVER, Some(SANDBOX_POLICY), true),
+    }
+}
+
+/// Composes the headers that say how far a site's file is trusted, on its project's origin or elsewhere.
+pub(super) fn site_headers(kind: &PageKind, on_own_origin: bool, origins: bool) -> HeaderMap {
+    match on_own_origin {
+        true => compose_headers(document::REVALIDATE, None, false),
+        false => trust_headers(kind, false, origins),
     }
 }
 

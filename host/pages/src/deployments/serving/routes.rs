@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
+use serde::Deserialize;
 
-use super::answer::{self, RequestOrigin, disabled_page, platform_page};
+use super::answer::{self, RequestOrigin, SiteHttpRequest, disabled_page, platform_page};
 use super::password::routes::unlock_tokens;
 use super::{PageLookupError, PageService};
 use crate::deployments::forms;
@@ -62,7 +63,11 @@ pub async fn show(
         Err(error) => return Err(error.into()),
     };
     if serving.is_off_project_origin(host, &page) && is_navigation(headers) {
-        return answer::redirect_to_project_origin(serving.config(), &page, slug, uri.query());
+        let path = format!("/{slug}");
+        return answer::redirect_to_project_origin(serving.config(), &page, &path, uri.query());
+    }
+    if page.site.is_some() {
+        return answer::redirect_below(&format!("/{slug}/"), uri.query());
     }
     if !serving.is_unlocked(&page, unlock_tokens(headers)) {
         return Ok(platform_page(
@@ -76,17 +81,101 @@ pub async fn show(
     if page.is_protected() {
         check_navigation(headers)?;
     }
-    let origin = match host {
-        HostKind::Project(_) => RequestOrigin::Project,
-        HostKind::Sites => RequestOrigin::Sites,
-        HostKind::Api | HostKind::Landing => RequestOrigin::Unpurged,
-    };
+    let origin = RequestOrigin::of(host);
     let response = answer::page_response(&page, origin, serving.now(), headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && *method == Method::GET {
         serving.count_view(&page);
     }
     Ok(response)
+}
+
+/// Address of a site, without the path of a file below it.
+#[derive(Debug, Deserialize)]
+pub struct SitePath {
+    slug: String,
+}
+
+/// Read a file of a site
+///
+/// Below the address of a frontend that is a site: a file, the page of its folder, or what the site has in place of a missing one.
+#[utoipa::path(
+    get, path = "/{slug}/{*path}", tag = "pages",
+    params(
+        ("slug" = String, Path, description = "The site."),
+        ("path" = String, Path, description = "Path of the file.")
+    ),
+    responses(
+        (status = 200, description = "The file, with the media type of its ending.", content_type = "application/octet-stream", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "application/octet-stream", body = String),
+        (status = 302, description = "For a browser that opens a project's frontend on the API or the sites host, where projects have origins of their own: on to that of the project."),
+        (status = 304, description = "The file has not changed."),
+        (status = 308, description = "To the address of the page or the folder.")
+    ),
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable capacity_reached")))
+)]
+pub async fn site_file(
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
+    Path(SitePath { slug }): Path<SitePath>,
+    request: Parts,
+) -> Result<Response, Problem> {
+    let answered = show_site(&serving, &context.host, &slug, &request).await?;
+    answered.ok_or_else(Problem::not_found)
+}
+
+/// Refuses another method than those of [`site_file`]: with 405 below a site, and with 404 below a page, where nothing is.
+pub async fn refuse_method(
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
+    Path(SitePath { slug }): Path<SitePath>,
+    request: Parts,
+) -> Problem {
+    let answered = show_site(&serving, &context.host, &slug, &request).await;
+    answered.err().unwrap_or_else(Problem::not_found)
+}
+
+/// Answers a request below the address of a site; `None` where no site is.
+async fn show_site(
+    serving: &PageService,
+    host: &HostKind,
+    slug: &str,
+    request: &Parts,
+) -> Result<Option<Response>, Problem> {
+    let Parts {
+        method,
+        uri,
+        headers,
+        ..
+    } = request;
+    let page = match serving.page_on_host(host, slug).await {
+        Ok(page) => page,
+        // The pages of a slug that is taken down say so at their own addresses.
+        Err(PageLookupError::Disabled) if serving.is_site(slug).await => {
+            return Ok(Some(disabled_page(serving.config())));
+        }
+        Err(PageLookupError::Disabled | PageLookupError::NotFound) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(site) = &page.site else {
+        return Ok(None);
+    };
+    if ![Method::GET, Method::HEAD].contains(method) {
+        let allowed = HeaderValue::from_static("GET,HEAD");
+        return Err(Problem::method_not_allowed().header(header::ALLOW, allowed));
+    }
+    if serving.is_off_project_origin(host, &page) && is_navigation(headers) {
+        let sent_on =
+            answer::redirect_to_project_origin(serving.config(), &page, uri.path(), uri.query());
+        return sent_on.map(Some);
+    }
+    let mount = format!("/{slug}/");
+    let asked = SiteHttpRequest::new(&mount, uri, headers, RequestOrigin::of(host))?;
+    let answered = answer::site_response(serving, &page, site, &asked).await?;
+    if answered.is_view && *method == Method::GET {
+        serving.count_view(&page);
+    }
+    Ok(Some(answered.response))
 }
 
 /// Read a page's source
@@ -106,9 +195,13 @@ pub async fn raw(
     State(serving): State<Arc<PageService>>,
     context: HttpRequestContext,
     Path(slug): Path<String>,
-    headers: HeaderMap,
+    request: Parts,
 ) -> Result<Response, Problem> {
+    if let Some(answered) = show_site(&serving, &context.host, &slug, &request).await? {
+        return Ok(answered);
+    }
     let page = serving.page_on_host(&context.host, &slug).await?;
+    let headers = request.headers;
     if page.one_time {
         return Err(Problem::not_found());
     }
@@ -140,7 +233,11 @@ pub async fn without_slash(
     State(serving): State<Arc<PageService>>,
     context: HttpRequestContext,
     Path(slug): Path<String>,
+    request: Parts,
 ) -> Result<Response, Problem> {
+    if let Some(answered) = show_site(&serving, &context.host, &slug, &request).await? {
+        return Ok(answered);
+    }
     match serving.page_on_host(&context.host, &slug).await {
         Ok(_) => {}
         Err(PageLookupError::Disabled) => return Ok(disabled_page(serving.config())),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use prometheus_client::registry::Registry;
 use ring::hmac;
 
@@ -12,6 +13,7 @@ use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::deployments::model::display_title;
+use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
 use crate::deployments::store;
 use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use crate::http::hosts::HostKind;
@@ -89,6 +91,25 @@ pub struct RawSource {
     pub(super) encoding: Encoding,
     /// Bytes of the source in that encoding.
     pub(super) bytes: Bytes,
+}
+
+/// Bytes of a stream that count until it ends; few are not counted.
+#[derive(Debug)]
+pub(in crate::deployments) struct StreamPermit {
+    _counted: Option<BytePermit>,
+}
+
+impl StreamPermit {
+    /// Has the bytes count for as long as a stream lives.
+    pub(in crate::deployments) fn attach<S: Stream>(
+        self,
+        stream: S,
+    ) -> impl Stream<Item = S::Item> + use<S> {
+        stream.map(move |item| {
+            let _held = &self;
+            item
+        })
+    }
 }
 
 /// Token by which a browser proves that it knows a page's password.
@@ -288,6 +309,14 @@ impl PageService {
             .map_err(anyhow::Error::from)?
             .filter(|deployment| deployment.is_live(now))
             .ok_or(PageLookupError::NotFound)?;
+        if let Some(digest) = deployment.artifact
+            && deployment.content_type.is_site()
+            && !deployment.disabled
+        {
+            let site = self.load_site(digest).await?;
+            let page = ServedPage::site(&deployment, site, self.page_policy());
+            return Ok(Arc::new(page));
+        }
         let artifact = match deployment.artifact {
             // A disabled page is not shown, so its bytes may be missing.
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
@@ -310,6 +339,54 @@ impl PageService {
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
         Ok((digest, artifact))
+    }
+
+    /// Loads the manifest of a stored site.
+    pub(in crate::deployments) async fn load_site(
+        &self,
+        digest: Digest,
+    ) -> Result<SiteManifest, PageLookupError> {
+        let object = self.read_object(&digest).await?;
+        let read = move || SiteManifest::from_object(object.as_deref()?);
+        let site = tokio::task::spawn_blocking(read).await;
+        let site = site.map_err(anyhow::Error::from)?;
+        Ok(site.ok_or_else(|| anyhow::anyhow!("manifest {digest} is missing or damaged"))?)
+    }
+
+    /// Whether a slug is that of a site, whether or not it may be shown.
+    pub(super) async fn is_site(&self, slug: &str) -> bool {
+        let page = self.page(slug).await;
+        page.is_ok_and(|page| page.content_type.is_site())
+    }
+
+    /// Opens a file of a site that is read as it is sent.
+    pub(super) async fn open_file(&self, file: SiteFile) -> Result<FileReader, PageLookupError> {
+        Ok(FileReader::open(&self.content, file).await?)
+    }
+
+    /// Reads a file of a site that is one object.
+    pub(super) async fn small_file(&self, file: SiteFile) -> Result<RawSource, PageLookupError> {
+        let SiteFile { digest, .. } = file;
+        let bytes = self.read_object(&digest).await?;
+        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("file {digest} is missing"))?;
+        Ok(RawSource {
+            digest,
+            encoding: Encoding::Identity,
+            bytes,
+        })
+    }
+
+    /// Counts the part of a stream that is in memory, for the client, until the stream ends.
+    ///
+    /// # Errors
+    /// `Busy` when readers hold too much.
+    pub(in crate::deployments) fn hold_stream(
+        &self,
+        bytes: usize,
+    ) -> Result<StreamPermit, PageLookupError> {
+        Ok(StreamPermit {
+            _counted: self.hold_page(bytes)?,
+        })
     }
 
     /// Reads an object to be served. A large one that is not in memory yet counts for the client until its last reader is done.

@@ -11,6 +11,6 @@ mod store;
 mod token;
 pub mod views;
 
-pub use publish::NewShare;
+pub use publish::{NewShare, NewSiteShare};
 pub use service::{ShareError, Shares};
 pub use token::DeleteToken;

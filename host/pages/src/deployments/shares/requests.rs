@@ -3,18 +3,23 @@
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::NewShare;
+use super::{NewShare, NewSiteShare};
 use crate::config::Limits;
+use crate::deployments::files::NewSite;
+use crate::deployments::files::requests::{FileSources, SiteType, checked_files};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
 use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
+use crate::deployments::sites::SiteOptions;
 use crate::http::extract::{check_characters, invalid_request};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, ProblemCode};
 use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
 use svc_sources::files;
 
 /// The shortest life that a share may be given, in seconds.
 const SHORTEST_LIFE_SECONDS: u64 = 60;
+/// Most files of a site that is a quick share.
+const MAX_SHARE_FILES: usize = 100;
 
 /// Page to publish.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -83,6 +88,73 @@ impl DeployRequest {
             expires_in: self.expires_in,
             one_time: self.one_time.unwrap_or(false),
             password: self.password,
+        })
+    }
+}
+
+/// Site to publish as a quick share.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeploySite {
+    /// Says that this is a site.
+    #[serde(rename = "type")]
+    pub site_type: SiteType,
+    /// Files by their paths, with their bytes; from 1 to 100.
+    pub files: FileSources,
+    /// Options of the site.
+    pub options: Option<SiteOptions>,
+    /// The slug that you would like; with a suffix if it is taken.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
+    pub name: Option<String>,
+    /// The site's title; if absent that of its `index.html`, else the wanted name.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+    /// How long the site lives, in seconds; as long as a share may if absent.
+    #[serde(default, deserialize_with = "optional_whole_number")]
+    #[schema(minimum = 60)]
+    pub expires_in: Option<u64>,
+}
+
+/// Page or site to publish, as the description has it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum DeployFrontendRequest {
+    /// A page of a source.
+    Page(DeployRequest),
+    /// A site of files.
+    Site(DeploySite),
+}
+
+impl DeploySite {
+    /// The share that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`, `path_refused`, `plan_limit`.
+    pub fn checked(self, limits: &Limits) -> Result<NewSiteShare, Problem> {
+        check_slug("name", self.name.as_deref())?;
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        check_life(self.expires_in, limits)?;
+        if self.files.len() > MAX_SHARE_FILES {
+            return Err(Problem::new(
+                ProblemCode::PlanLimit,
+                format!(
+                    "A quick share has {MAX_SHARE_FILES} files at most. Publish the site in a project of your own."
+                ),
+            ));
+        }
+        if let Some((path, _)) = self.files.iter().find(|(_, file)| file.sha256.is_some()) {
+            return Err(invalid_request(format!(
+                "The file `{path}` is named by its SHA-256: the files of a quick share come with it, as `text` or `base64`."
+            )));
+        }
+        Ok(NewSiteShare {
+            site: NewSite {
+                files: checked_files(self.files)?,
+                options: self.options.unwrap_or_default(),
+            },
+            name: self.name,
+            title: self.title.filter(|title| !title.is_empty()),
+            expires_in: self.expires_in,
         })
     }
 }

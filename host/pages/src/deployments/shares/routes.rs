@@ -8,13 +8,16 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::requests::{ClaimRequest, DeployRequest, UploadOptions};
+use super::requests::{
+    ClaimRequest, DeployFrontendRequest, DeployRequest, DeploySite, UploadOptions,
+};
 use super::scope::PresentedShareToken;
 use super::views::Deployed;
 use super::{Shares, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, MaybeCaller};
 use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::files::requests::names_site;
 use crate::deployments::forms;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::publication::SharePublisher;
@@ -23,7 +26,7 @@ use crate::deployments::serving::pages::{self, PageKind};
 use crate::deployments::serving::password::routes::unlock_tokens;
 use crate::deployments::serving::{PageLookupError, PageService};
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{CheckedBodyLength, UnparsedQuery, UnreadBody};
+use crate::http::extract::{CheckedBodyLength, UnparsedQuery, UnreadBody, parse_json};
 use crate::http::negotiate;
 use crate::http::origin::{check_navigation, check_origin};
 use crate::http::problem::{Problem, ProblemCode};
@@ -40,9 +43,9 @@ const MAX_REVEAL_BYTES: u64 = 4 << 10;
 #[utoipa::path(
     post, path = "/api/v1/deploy", tag = "quick share",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
-    request_body = DeployRequest,
+    request_body = DeployFrontendRequest,
     responses((status = 201, description = "Published, and durable.", body = Deployed)),
-    extensions(("x-problems" = json!("invalid_request invalid_json render_failed unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request invalid_json render_failed path_refused plan_limit unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn deploy(
@@ -52,19 +55,30 @@ pub async fn deploy(
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let body = body.json::<DeployRequest>().await?;
+    let body = body.bytes().await?;
     let publisher = SharePublisher::new(context.client.network(), caller.clone());
     let route = IdempotencyScope {
         name: "deploy",
         parent: "",
     };
+    let by = caller.as_ref();
+    if names_site(&body) {
+        let input = parse_json::<DeploySite>(&body)?;
+        let work = |keep| async move {
+            let share = input.checked(&shares.config().limits)?;
+            Ok::<_, Problem>(shares.publish_site(share, publisher, keep).await?)
+        };
+        return request
+            .run_once(by, route, &body, StatusCode::CREATED, work)
+            .await;
+    }
+    let input = parse_json::<DeployRequest>(&body)?;
     let work = |keep| async move {
-        let share = body.value.checked(&shares.config().limits)?;
+        let share = input.checked(&shares.config().limits)?;
         Ok::<_, Problem>(shares.publish(share, publisher, keep).await?)
     };
-    let by = caller.as_ref();
     request
-        .run_once(by, route, &body.raw, StatusCode::CREATED, work)
+        .run_once(by, route, &body, StatusCode::CREATED, work)
         .await
 }
 

@@ -136,6 +136,7 @@ audit_actions! {
     RevisionCreate "revision.create" "A draft was made; the revision's id.",
     RevisionPromote "revision.promote" "A revision was made live; its id.",
     RevisionRollback "revision.rollback" "An earlier revision was put back; its id.",
+    RevisionDelete "revision.delete" "A revision that was not live was deleted; its id.",
     BackendCreate "backend.create" "A backend was made; its id.",
     BackendMigrate "backend.migrate" "A migration was recorded; the backend's id.",
     BackendUpdate "backend.update" "Realtime, or the tools of agents, was switched; the backend's id.",

@@ -106,6 +106,23 @@ where
     }
 }
 
+/// An unread body of a publication: that of a site, which has many files, is larger than that of a page.
+#[derive(Debug)]
+pub struct PublicationBody(pub UnreadBody);
+
+impl<S> FromRequest<S> for PublicationBody
+where
+    S: Send + Sync,
+    Arc<Config>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let limit = Arc::from_ref(state).limits.site_body_bytes;
+        UnreadBody::new(request, limit).map(Self)
+    }
+}
+
 impl UnreadBody {
     /// Wraps the body of a request, of at most `limit` bytes.
     ///

@@ -1,0 +1,581 @@
+//! Making, publishing and reading revisions of sites, and the end of revisions.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
+
+use super::archive;
+use super::model::{
+    NewSiteContent, NewSiteDraft, SiteChanges, SiteSource, StoredSiteFile, with_options,
+};
+use crate::content;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerRecorder;
+use crate::control::{self, Tx};
+use crate::deployments::files::{NewSite, NewSiteFile, PreparedSite, SiteTitle};
+use crate::deployments::frontends::{
+    Frontend, FrontendError, FrontendSelector, active_in, address_of,
+};
+use crate::deployments::model::DeploymentType;
+use crate::deployments::publication::PublishError;
+use crate::deployments::revisions::edits::apply_edit;
+use crate::deployments::revisions::model::{
+    CreatedDraft, Edit, NewRevision, Revision, RevisionError, RevisionKind,
+};
+use crate::deployments::revisions::service::{
+    NewLiveRevision, Revisions, ensure_history, publish_in, revision_in,
+};
+use crate::deployments::revisions::store;
+use crate::deployments::sites::{FileReader, PathFault, SiteManifest, check_paths, path_fault};
+use crate::deployments::store::{look_through_files, mark_garbage};
+use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
+
+/// Times that a change of one file is made anew because another publication came first.
+const CHANGE_ATTEMPTS: usize = 16;
+/// Drafts that one transaction ends at most, so that none holds the writer for long.
+const DRAFTS_PER_STEP: u32 = 100;
+/// Document whose title is that of the site.
+const START_PAGE: &str = "index.html";
+
+/// Change of one file of a site.
+#[derive(Clone, Debug)]
+pub(super) struct FileChange {
+    /// Path of the file.
+    pub(super) path: String,
+    /// New bytes of the file; none for one that goes.
+    pub(super) file: Option<NewSiteFile>,
+}
+
+/// All files of a revision, for an archive.
+#[derive(Debug)]
+pub struct SiteArchive {
+    /// Name of the archive's file.
+    pub name: String,
+    files: Vec<(String, FileReader)>,
+    made_at: Timestamp,
+}
+
+/// A revision of a site with its files.
+#[derive(Debug)]
+struct BaseSite {
+    revision: Revision,
+    manifest: SiteManifest,
+}
+
+impl SiteArchive {
+    /// Returns the most bytes of the archive that are in memory at once while it is written.
+    pub fn bytes_in_memory(&self) -> usize {
+        let files = self.files.iter();
+        let largest = files.map(|(_, file)| file.bytes_in_memory()).max();
+        largest.unwrap_or(0)
+    }
+
+    /// Writes the archive.
+    pub fn write(self) -> impl Stream<Item = Result<Bytes, content::Error>> {
+        let made_at = self.made_at;
+        let files = stream::iter(self.files).flat_map(move |(path, file)| {
+            let bytes = file.bytes();
+            let header = archive::file_header(&path, bytes, made_at).map_err(|error| {
+                content::Error::Unreachable(format!("an archive's header: {error}"))
+            });
+            stream::iter([header])
+                .chain(file.read(0..bytes))
+                .chain(stream::iter([Ok(archive::padding(bytes))]))
+        });
+        files.chain(stream::iter([Ok(archive::end())]))
+    }
+}
+
+/// Refuses a frontend that is no site.
+fn require_site(frontend: &Frontend) -> Result<(), RevisionError> {
+    match frontend.content_type {
+        DeploymentType::Site => Ok(()),
+        DeploymentType::Page(_) => Err(RevisionError::Content(
+            "The frontend is a page of one source, and has no files: send its `content`.",
+        )),
+    }
+}
+
+impl Revisions {
+    /// Returns the live revision of a site with its files.
+    async fn base_site(
+        &self,
+        frontend: &Frontend,
+        active: RevisionId,
+    ) -> Result<BaseSite, RevisionError> {
+        require_site(frontend)?;
+        let revision = self.find_revision(frontend.id, active).await?;
+        let manifest = revision.site.and(revision.preview);
+        let manifest = manifest.ok_or(RevisionError::NoRevision)?;
+        Ok(BaseSite {
+            manifest: self.files.manifest(manifest).await?,
+            revision,
+        })
+    }
+
+    /// Makes a draft of a site.
+    ///
+    /// # Errors
+    /// [`RevisionError`]: a conflict if `base` is not the active revision.
+    pub(super) async fn create_site_draft(
+        &self,
+        project: Project,
+        target: FrontendSelector,
+        new: NewSiteDraft,
+        keep: AnswerRecorder<CreatedDraft>,
+    ) -> Result<CreatedDraft, RevisionError> {
+        let (frontend, active) = self.frontend_with_history(&project, &target).await?;
+        if new.base != Some(active) {
+            return Err(RevisionError::Conflict(active));
+        }
+        self.capacity.check_content(project.workspace.id).await?;
+        let base = self.base_site(&frontend, active).await?;
+        let files = match new.source {
+            SiteSource::Files(files) => files,
+            SiteSource::Changes(changes) => self.change_files(&base.manifest, changes).await?,
+        };
+        let site = with_options(files, new.options, &base.manifest.options);
+        let title = title_of(new.title, &site, &base);
+        let site = self.files.prepare(&project, site, title).await?;
+        fault::point("draft.stored");
+        let files = site.files();
+        let draft = SiteDraft {
+            id: self.new_revision_id()?,
+            active,
+            message: new.message,
+        };
+        let made = self
+            .keep_draft(project, frontend.id, (site, draft), keep)
+            .await;
+        if made.is_err() {
+            self.files.give_up(&files).await?;
+        }
+        made
+    }
+
+    /// Adds a prepared site to a frontend's history.
+    async fn keep_draft(
+        &self,
+        project: Project,
+        deployment: DeploymentId,
+        (site, draft): (PreparedSite, SiteDraft),
+        keep: AnswerRecorder<CreatedDraft>,
+    ) -> Result<CreatedDraft, RevisionError> {
+        let (caps, now) = (self.capacity.cap_check(), self.now());
+        let (project, workspace) = (project.id, project.workspace.id);
+        let (files, published) = (site.files(), site.publication.published());
+        let title = site.title.clone();
+        let kept = self.infra.control.write(move |tx| {
+            let frontend = active_in(tx, &project, &deployment)?;
+            let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+            if active != draft.active {
+                return Err(RevisionError::Conflict(active));
+            }
+            let same = store::find_same(tx, &deployment, &published.source, &title)
+                .map_err(control::Error::from)?;
+            let (deduplicated, id) = (same.is_some(), same.unwrap_or(draft.id));
+            files.adopt(tx)?;
+            if !deduplicated {
+                caps.check_content(tx, &workspace)?;
+                let made = NewRevision {
+                    id,
+                    title: &title,
+                    source: published.source,
+                    preview: Some(published.artifact),
+                    site: published.site,
+                    bytes: published.bytes,
+                    message: draft.message.as_deref(),
+                    kind: RevisionKind::Draft,
+                };
+                store::insert(tx, &deployment, &made, now)?;
+                projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
+            }
+            // An older draft with the same content gets this base, too: its author has seen the live revision.
+            store::set_base(tx, &id, &active)?;
+            let drafted = CreatedDraft {
+                deployment,
+                revision: revision_in(tx, &deployment, &id)?,
+                deduplicated,
+            };
+            keep.store(tx, &drafted)?;
+            Ok(drafted)
+        });
+        let kept = kept.await;
+        // The rows hold the content from here on.
+        drop(site);
+        kept
+    }
+
+    /// Publishes new files of a site at once, whatever is live.
+    ///
+    /// # Errors
+    /// [`RevisionError`].
+    pub(super) async fn republish_site(
+        &self,
+        project: Project,
+        target: FrontendSelector,
+        new: NewSiteContent,
+    ) -> Result<Frontend, RevisionError> {
+        let (frontend, active) = self.frontend_with_history(&project, &target).await?;
+        let named = new.named_type;
+        if named.is_some_and(|named| named != frontend.content_type) {
+            return Err(RevisionError::TypeMismatch(frontend.content_type));
+        }
+        self.capacity.check_content(project.workspace.id).await?;
+        let base = self.base_site(&frontend, active).await?;
+        let site = with_options(new.files, new.options, &base.manifest.options);
+        let title = title_of(new.title, &site, &base);
+        let site = self.files.prepare(&project, site, title).await?;
+        let files = site.files();
+        let made = self.publish_site(&project, &frontend, site, None).await;
+        if made.is_err() {
+            self.files.give_up(&files).await?;
+        }
+        made
+    }
+
+    /// Makes a prepared site live, if what is live is the expected revision.
+    async fn publish_site(
+        &self,
+        project: &Project,
+        frontend: &Frontend,
+        site: PreparedSite,
+        expected: Option<RevisionId>,
+    ) -> Result<Frontend, RevisionError> {
+        fault::point("republish.stored");
+        let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
+        let (id, now, project) = (frontend.id, self.now(), project.clone());
+        let (address, caps) = (address_of(frontend, &project), self.capacity.cap_check());
+        let (files, title) = (site.files(), site.title);
+        let published =
+            self.pipeline
+                .publish(site.publication, address, now, move |tx, published| {
+                    let mut frontend = active_in(tx, &project.id, &id)?;
+                    caps.check_content(tx, &project.workspace.id)?;
+                    let active = ensure_history(tx, &mut frontend, baseline, now)?;
+                    if expected.is_some_and(|expected| expected != active) {
+                        return Err(RevisionError::Conflict(active));
+                    }
+                    files.adopt(tx)?;
+                    let made = NewLiveRevision {
+                        id: revision,
+                        title: &title,
+                        message: None,
+                        published,
+                    };
+                    publish_in(tx, &frontend, &made, now)?;
+                    projects::record_audit(
+                        tx,
+                        &project.id,
+                        AuditAction::FrontendPublish,
+                        &id,
+                        now,
+                    )?;
+                    Ok::<_, RevisionError>(active_in(tx, &project.id, &id)?)
+                });
+        let mut frontend = published.await?;
+        frontend.warnings = site.warnings;
+        fault::point("republish.committed");
+        Ok(frontend)
+    }
+
+    /// Refuses a file that no site can have, or whose frontend is none, before its bytes are read.
+    pub(super) fn check_file(&self, frontend: &Frontend, path: &str) -> Result<(), RevisionError> {
+        require_site(frontend)?;
+        match path_fault(path) {
+            Some(reason) => Err(PathFault {
+                path: path.to_owned(),
+                reason,
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes a site with one file changed at once. What others publish meanwhile stays: the change is made anew on top of it.
+    ///
+    /// # Errors
+    /// [`RevisionError`]: `NoFile` for one that is to go and is not there.
+    pub(super) async fn change_file(
+        &self,
+        project: &Project,
+        target: &FrontendSelector,
+        change: FileChange,
+    ) -> Result<Frontend, RevisionError> {
+        let mut last = None;
+        for _ in 0..CHANGE_ATTEMPTS {
+            match self.try_change_file(project, target, change.clone()).await {
+                Err(RevisionError::Conflict(active)) => last = Some(active),
+                done => return done,
+            }
+        }
+        Err(last.map_or(RevisionError::NoRevision, RevisionError::Conflict))
+    }
+
+    async fn try_change_file(
+        &self,
+        project: &Project,
+        target: &FrontendSelector,
+        change: FileChange,
+    ) -> Result<Frontend, RevisionError> {
+        let (frontend, active) = self.frontend_with_history(project, target).await?;
+        self.capacity.check_content(project.workspace.id).await?;
+        let base = self.base_site(&frontend, active).await?;
+        let FileChange { path, file } = change;
+        let changes = match file {
+            Some(file) => SiteChanges {
+                set: BTreeMap::from([(path, file)]),
+                ..SiteChanges::default()
+            },
+            None => SiteChanges {
+                delete: vec![path],
+                ..SiteChanges::default()
+            },
+        };
+        let files = self.change_files(&base.manifest, changes).await?;
+        let site = with_options(files, None, &base.manifest.options);
+        let title = title_of(None, &site, &base);
+        let site = self.files.prepare(project, site, title).await?;
+        let files = site.files();
+        let made = self
+            .publish_site(project, &frontend, site, Some(active))
+            .await;
+        if made.is_err() {
+            self.files.give_up(&files).await?;
+        }
+        made
+    }
+
+    /// Returns the files of a site with changes: all of them, or none.
+    async fn change_files(
+        &self,
+        base: &SiteManifest,
+        changes: SiteChanges,
+    ) -> Result<BTreeMap<String, NewSiteFile>, RevisionError> {
+        let edited = self.edit_files(base, changes.edits).await?;
+        let kept = base.files.iter();
+        let mut files: BTreeMap<String, NewSiteFile> = kept
+            .map(|(path, file)| (path.clone(), NewSiteFile::Kept(*file)))
+            .collect();
+        for path in changes.delete {
+            if files.remove(&path).is_none() {
+                return Err(RevisionError::NoFile(path));
+            }
+        }
+        files.extend(changes.set);
+        files.extend(edited);
+        check_paths(files.keys().map(String::as_str))?;
+        Ok(files)
+    }
+
+    /// Applies edits to text files of a site, in order. Each file has as many bytes as a page's source at most, and all of them as many
+    /// as a publication.
+    async fn edit_files(
+        &self,
+        base: &SiteManifest,
+        edits: Vec<(String, Edit)>,
+    ) -> Result<BTreeMap<String, NewSiteFile>, RevisionError> {
+        if edits.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let limits = &self.infra.config.limits;
+        let whole = usize::try_from(limits.site_body_bytes).unwrap_or(usize::MAX);
+        let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
+        let reserved = self.pipeline.reserve(whole).await?;
+        let mut texts: BTreeMap<String, String> = BTreeMap::new();
+        for (path, _) in &edits {
+            if !texts.contains_key(path) {
+                texts.insert(path.clone(), self.text_file(base, path).await?);
+                check_total(&texts, whole)?;
+            }
+        }
+        let edited = self.run_edits(move |may_go_on| {
+            for (index, (path, edit)) in (0..).zip(edits) {
+                may_go_on()?;
+                let text = texts.entry(path).or_default();
+                *text = apply_edit(text, &edit, &format!("changes.edits[{index}]"), most)?;
+                check_total(&texts, whole)?;
+            }
+            Ok(texts)
+        });
+        let edited = edited.await?;
+        // The edited files count anew when they are stored.
+        drop(reserved);
+        let file = |(path, text): (String, String)| (path, NewSiteFile::Inline(text.into()));
+        Ok(edited.into_iter().map(file).collect())
+    }
+
+    /// Returns a file of a site that is a text.
+    async fn text_file(&self, base: &SiteManifest, path: &str) -> Result<String, RevisionError> {
+        if !base.files.contains_key(path) {
+            return Err(RevisionError::NoFile(path.to_owned()));
+        }
+        let bytes = self.files.small_file(base, path).await?;
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
+        text.ok_or_else(|| {
+            RevisionError::Edit(format!(
+                "The file `{path}` is no text in UTF-8 of at most 1 MB: send all of it in `set`. Nothing was changed."
+            ))
+        })
+    }
+
+    /// Finds a file of the live revision of a site, or of a given one.
+    ///
+    /// # Errors
+    /// `NoRevision`, `NoFile`.
+    pub(super) async fn site_file(
+        &self,
+        project: &Project,
+        target: &FrontendSelector,
+        (revision, path): (Option<RevisionId>, String),
+    ) -> Result<StoredSiteFile, RevisionError> {
+        let stored = self.stored_source(project, target, revision).await?;
+        require_site(&stored.frontend)?;
+        let manifest = stored.manifest.ok_or(RevisionError::NoRevision)?;
+        let manifest = self.files.manifest(manifest).await?;
+        let Some(file) = manifest.files.get(&path) else {
+            return Err(RevisionError::NoFile(path));
+        };
+        let reader = self.files.open(*file).await?;
+        Ok(StoredSiteFile { path, reader })
+    }
+
+    /// Opens all files of the live revision of a site, or of a given one, for an archive.
+    ///
+    /// # Errors
+    /// `NoRevision`.
+    pub(super) async fn archive(
+        &self,
+        project: &Project,
+        target: &FrontendSelector,
+        revision: Option<RevisionId>,
+    ) -> Result<SiteArchive, RevisionError> {
+        let stored = self.stored_source(project, target, revision).await?;
+        require_site(&stored.frontend)?;
+        let manifest = stored.manifest.ok_or(RevisionError::NoRevision)?;
+        let manifest = self.files.manifest(manifest).await?;
+        let mut files = Vec::with_capacity(manifest.files.len());
+        for (path, file) in manifest.files {
+            files.push((path, self.files.open(file).await?));
+        }
+        Ok(SiteArchive {
+            name: format!("{}.tar", stored.frontend.slug),
+            files,
+            made_at: stored.frontend.updated_at,
+        })
+    }
+
+    /// Deletes a revision that is not live; one that is gone already is deleted.
+    ///
+    /// # Errors
+    /// A conflict for the live one.
+    pub async fn delete(
+        &self,
+        project: &Project,
+        target: &FrontendSelector,
+        id: RevisionId,
+    ) -> Result<(), RevisionError> {
+        let frontend = self.frontends.find_active(project.id, target).await?;
+        let (project, deployment, now) = (project.id, frontend.id, self.now());
+        let deleted = self.infra.control.write(move |tx| {
+            let frontend = active_in(tx, &project, &deployment)?;
+            if frontend.active_revision == Some(id) {
+                return Err(RevisionError::Conflict(id));
+            }
+            if delete_in(tx, (&project, &deployment), &id, now)? {
+                projects::record_audit(tx, &project, AuditAction::RevisionDelete, &id, now)?;
+            }
+            Ok(())
+        });
+        deleted.await
+    }
+
+    /// Ends drafts of sites that were never live and are old.
+    ///
+    /// # Errors
+    /// Those of the database; the next call goes on.
+    pub async fn end_old_drafts(&self) -> Result<(), control::Error> {
+        let now = self.now();
+        let seconds = self.infra.config.limits.draft_seconds;
+        let before = now.plus_seconds(-i64::try_from(seconds).unwrap_or(i64::MAX));
+        loop {
+            let listed = self
+                .infra
+                .control
+                .read(move |c| store::list_old_drafts(c, before, DRAFTS_PER_STEP));
+            let drafts = listed.await?;
+            let is_last = drafts.len() < DRAFTS_PER_STEP as usize;
+            let ended = self.infra.control.write(move |tx| {
+                for (project, deployment, id) in &drafts {
+                    delete_in(tx, (project, deployment), id, now)?;
+                }
+                Ok::<_, control::Error>(())
+            });
+            ended.await?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Row of a draft, beside what its site says.
+#[derive(Debug)]
+struct SiteDraft {
+    id: RevisionId,
+    /// Revision that it was made from.
+    active: RevisionId,
+    message: Option<String>,
+}
+
+/// Deletes a revision that is not live, inside a transaction; returns whether it was there.
+fn delete_in(
+    tx: &Tx<'_>,
+    (project, deployment): (&ProjectId, &DeploymentId),
+    id: &RevisionId,
+    now: Timestamp,
+) -> Result<bool, control::Error> {
+    let Some(digests) = store::delete(tx, deployment, id)? else {
+        return Ok(false);
+    };
+    for digest in digests.iter().flatten() {
+        mark_garbage(tx, digest, now)?;
+    }
+    look_through_files(tx, &project.to_string())?;
+    Ok(true)
+}
+
+/// Refuses texts that have more than so many bytes together.
+fn check_total(texts: &BTreeMap<String, String>, most: usize) -> Result<(), RevisionError> {
+    let all = texts.values().map(String::len).sum();
+    match all > most {
+        true => Err(RevisionError::TooLarge(all)),
+        false => Ok(()),
+    }
+}
+
+/// Returns the title of a site's new revision. That of the base stays with its start page.
+fn title_of(given: Option<String>, new: &NewSite, base: &BaseSite) -> SiteTitle {
+    let before = base.manifest.files.get(START_PAGE).map(|file| file.digest);
+    let after = match new.files.get(START_PAGE) {
+        Some(NewSiteFile::Kept(file)) => Some(file.digest),
+        Some(NewSiteFile::Named(digest, _)) => Some(*digest),
+        Some(NewSiteFile::Inline(_) | NewSiteFile::Stored(_)) | None => None,
+    };
+    let title = base.revision.title.clone();
+    match given {
+        Some(given) => SiteTitle::Given(given),
+        None if after.is_some() && after == before => SiteTitle::Given(title),
+        None => SiteTitle::OfStartPage(title),
+    }
+}
+
+impl From<content::Error> for RevisionError {
+    fn from(error: content::Error) -> Self {
+        PublishError::from(error).into()
+    }
+}
