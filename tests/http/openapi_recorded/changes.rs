@@ -132,6 +132,32 @@ impl ExampleRecorder {
         self.answer(("get_frontend", "frontend"), to, None).await;
     }
 
+    /// Records a site: its publication, its files, and changes of single ones.
+    pub(super) async fn record_site(&mut self, project: &str) {
+        let site = json!({
+            "type": "site", "requested_slug": "garden",
+            "files": {
+                "index.html": { "text": "<!doctype html><title>Garden</title><script src=\"beds.js\"></script>" },
+                "beds.js": { "text": "document.title += ' in May'" },
+            },
+        });
+        let frontends = format!("{project}/frontends");
+        let to = (Method::POST, frontends.as_str());
+        self.record_request_and_answer(("create_frontend", "site"), to, site)
+            .await;
+        let content = format!("{frontends}/garden/content");
+        let to = (Method::GET, content.as_str());
+        self.answer(("get_content", "site"), to, None).await;
+        self.server.advance(7);
+        let file = format!("{frontends}/garden/files/beans.txt");
+        let request = self.owner.request(&self.server, Method::PUT, &file);
+        let request = request.header("content-length", 5).body("beans");
+        let live = request.answer().await.expect(200).json();
+        self.record("put_file", "answer", "site", &live);
+        let to = (Method::DELETE, file.as_str());
+        self.answer(("delete_file", "site"), to, None).await;
+    }
+
     pub(super) async fn record_project_release(&mut self, project: &str) {
         let page = self
             .send_request(Method::GET, &format!("{project}/frontends/notes"), None)

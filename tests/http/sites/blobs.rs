@@ -55,7 +55,8 @@ async fn files_of_another_name_or_length_leave_nothing() {
     let path = format!("/api/v1/projects/{project}/blobs/{other}");
     let head = |length: &str| {
         format!(
-            "PUT {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{length}\r\n\r\n",
+            "PUT {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{length}\r\n\r\n",
+            server.address(),
             owner.credential
         )
     };

@@ -161,7 +161,10 @@ impl ProjectFiles {
     }
 
     /// Marks objects of a file that was given up.
-    pub(super) async fn forget(&self, objects: Vec<Digest>) -> Result<(), FileError> {
+    pub(in crate::deployments) async fn forget(
+        &self,
+        objects: Vec<Digest>,
+    ) -> Result<(), FileError> {
         let now = self.infra.clock.now();
         let marked = self.infra.control.write(move |tx| {
             let mut objects = objects.iter();

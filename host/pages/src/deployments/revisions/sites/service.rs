@@ -310,10 +310,24 @@ impl Revisions {
         for _ in 0..CHANGE_ATTEMPTS {
             match self.try_change_file(project, target, change.clone()).await {
                 Err(RevisionError::Conflict(active)) => last = Some(active),
-                done => return done,
+                Err(error) => return self.give_up_change(change, error).await,
+                Ok(done) => return Ok(done),
             }
         }
-        Err(last.map_or(RevisionError::NoRevision, RevisionError::Conflict))
+        let conflict = last.map_or(RevisionError::NoRevision, RevisionError::Conflict);
+        self.give_up_change(change, conflict).await
+    }
+
+    /// Marks the file that was stored for a change which has failed; returns the failure.
+    async fn give_up_change(
+        &self,
+        change: FileChange,
+        error: RevisionError,
+    ) -> Result<Frontend, RevisionError> {
+        if let Some(NewSiteFile::Stored(file)) = change.file {
+            self.files.forget(file.stored_objects()).await?;
+        }
+        Err(error)
     }
 
     async fn try_change_file(
