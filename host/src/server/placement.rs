@@ -44,6 +44,9 @@ pub enum BackendPath<'r> {
 /// Returns where a request is answered; `None` for one that no route takes, whose refusal is the same everywhere. The path is in its
 /// canonical form.
 pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<RequestPlace<'r>> {
+    if matches!(host, HostKind::Preview(_)) {
+        return Some(RequestPlace::AnyNode);
+    }
     let is_look = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
     let is_landing = *host == HostKind::Landing;
     let path = uri.path();
@@ -284,9 +287,13 @@ mod tests {
             assert_eq!(place(&HostKind::Api, request), expected, "{request}");
         }
         let project = HostKind::Project("shop".to_owned());
+        let preview = HostKind::Preview("01a1fc20-6ee3-7da4-ae81-ade539ecfe63".parse().unwrap());
         for (host, request, expected) in [
             (&project, "GET /", "any"),
             (&project, "GET /room/ws", "page room"),
+            (&project, "GET /room/_svc/runtime.js", "any"),
+            (&preview, "GET /api/op", "any"),
+            (&preview, "POST /mcp", "any"),
             (&HostKind::Sites, "POST /room/api/op", "page room"),
             (&HostKind::Landing, "GET /", "any"),
             (&HostKind::Landing, "POST /_svc/share", "control"),

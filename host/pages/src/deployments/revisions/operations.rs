@@ -24,7 +24,7 @@ pub async fn list(
     page: RevisionHistoryQuery,
 ) -> Result<RevisionList, Problem> {
     let history = revisions.history(at.project(), &at.target(), page).await?;
-    Ok(history.into())
+    Ok(RevisionList::new(&history, revisions.config()))
 }
 
 /// Returns a revision by its id as the caller wrote it.
@@ -38,7 +38,7 @@ pub async fn get(
 ) -> Result<RevisionView, Problem> {
     let id = id.parse().map_err(|_| Problem::not_found())?;
     let revision = revisions.revision(at.project(), &at.target(), id).await?;
-    Ok(RevisionView::from(&revision))
+    Ok(RevisionView::new(&revision, revisions.config()))
 }
 
 /// Deletes a revision that is not live, by its id as the caller wrote it. One that is gone already is deleted.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
+use rusqlite::Connection;
 
 use super::model::Revision;
 use super::service::Revisions;
@@ -112,10 +113,23 @@ impl Revisions {
         deployment: DeploymentId,
         revision: RevisionId,
     ) -> Result<(Deployment, Revision), PageLookupError> {
+        self.find_previewable_by(move |_| Ok(Some(deployment)), revision)
+            .await
+    }
+
+    /// Finds a revision with the frontend that `deployment` names, if it may be previewed.
+    async fn find_previewable_by(
+        &self,
+        deployment: impl FnOnce(&Connection) -> rusqlite::Result<Option<DeploymentId>> + Send + 'static,
+        revision: RevisionId,
+    ) -> Result<(Deployment, Revision), PageLookupError> {
         let found = self
             .infra
             .control
             .read(move |c| {
+                let Some(deployment) = deployment(c)? else {
+                    return Ok(None);
+                };
                 let Some(deployment) = rows::find_by_id(c, &deployment)? else {
                     return Ok(None);
                 };
@@ -142,17 +156,43 @@ impl Revisions {
         admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
     ) -> Result<ServedPage, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
-        let policy = self.serving.page_policy();
-        if let Some(manifest) = revision.site.and(revision.preview) {
-            let site = self.serving.load_site(manifest).await?;
-            return Ok(ServedPage::site_preview(&deployment, site, policy));
+        if let Some(page) = self.site_preview_of(&deployment, &revision).await? {
+            return Ok(page);
         }
+        let policy = self.serving.page_policy();
         let digest = match revision.preview {
             Some(digest) => digest,
             None => self.render_once(&deployment, &revision, admit).await?,
         };
         let artifact = self.serving.load_artifact(digest).await?;
         Ok(ServedPage::preview(&deployment, artifact, policy))
+    }
+
+    /// Returns a revision of a site for its preview at an origin of its own, by its id alone.
+    ///
+    /// # Errors
+    /// [`PageLookupError`]; `NotFound` for one that is no site's.
+    pub async fn site_preview(&self, revision: RevisionId) -> Result<ServedPage, PageLookupError> {
+        let deployment = move |c: &Connection| store::find_deployment(c, &revision);
+        let (deployment, revision) = self.find_previewable_by(deployment, revision).await?;
+        let page = self.site_preview_of(&deployment, &revision).await?;
+        page.ok_or(PageLookupError::NotFound)
+    }
+
+    /// Returns the preview of a revision, if that is a site's.
+    async fn site_preview_of(
+        &self,
+        deployment: &Deployment,
+        revision: &Revision,
+    ) -> Result<Option<ServedPage>, PageLookupError> {
+        let Some(manifest) = revision.site.and(revision.preview) else {
+            return Ok(None);
+        };
+        let (site, policy) = (
+            self.serving.load_site(manifest).await?,
+            self.serving.page_policy(),
+        );
+        Ok(Some(ServedPage::site_preview(deployment, site, policy)))
     }
 
     /// Renders the page of a revision that was never previewed, unless it failed a short time ago or is being rendered.

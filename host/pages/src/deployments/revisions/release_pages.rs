@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
-use crate::deployments::address::announce_change;
+use crate::deployments::address::{announce_change, announce_home};
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, activate_in, active_in, address_of, claim_in,
     find_active_in, rebind_backend, remove_in,
@@ -411,6 +411,11 @@ impl PageRelease {
             conflicts.extend(page.conflict_with(live.as_ref()));
         }
         Ok(conflicts)
+    }
+
+    /// Notes that the project's home is another one.
+    pub fn announce_home(&self, tx: &Tx<'_>) -> Result<(), control::Error> {
+        announce_home(tx, &self.config, &self.project.host_label, self.now)
     }
 
     /// Removes the page at a slug; returns whether there was one.

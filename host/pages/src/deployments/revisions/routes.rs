@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
-use http::{StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
 use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, RevisionsQuery};
@@ -25,6 +25,7 @@ use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::answer::{self, RequestOrigin, SiteHttpRequest, disabled_page};
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{ApiQuery, NoQueryParams, PublicationBody, UnparsedQuery, UnreadBody};
+use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{RateLimitRule, RateLimits};
 
@@ -371,6 +372,35 @@ async fn show_preview(
         };
     };
     let asked = SiteHttpRequest::new(&mount, &request.uri, headers, origin)?;
+    let answered = answer::site_response(&revisions.serving, &page, site, &asked).await?;
+    Ok(answered.response)
+}
+
+/// Answers a file of a site's revision at the root of the revision's own origin.
+///
+/// # Errors
+/// `not_found`, `method_not_allowed`, `range_not_satisfiable`, `capacity_reached`.
+pub async fn preview_on_origin(
+    State(revisions): State<Arc<Revisions>>,
+    context: HttpRequestContext,
+    request: Parts,
+) -> Result<Response, Problem> {
+    let HostKind::Preview(revision) = context.host else {
+        return Err(Problem::not_found());
+    };
+    let page = match revisions.site_preview(revision).await {
+        Ok(page) => page,
+        Err(PageLookupError::Disabled) => return Ok(disabled_page(revisions.config())),
+        Err(error) => return Err(error.into()),
+    };
+    let site = page.site.as_ref().ok_or_else(Problem::not_found)?;
+    let (method, headers) = (&request.method, &request.headers);
+    if ![Method::GET, Method::HEAD].contains(method) {
+        let allowed = HeaderValue::from_static("GET,HEAD");
+        return Err(Problem::method_not_allowed().header(header::ALLOW, allowed));
+    }
+    let origin = RequestOrigin::Preview;
+    let asked = SiteHttpRequest::new("/", &request.uri, headers, origin)?;
     let answered = answer::site_response(&revisions.serving, &page, site, &asked).await?;
     Ok(answered.response)
 }

@@ -57,6 +57,16 @@ pub(super) fn find_by_id(
     .optional()
 }
 
+/// Finds the frontend of a revision.
+pub(super) fn find_deployment(
+    c: &Connection,
+    id: &RevisionId,
+) -> rusqlite::Result<Option<DeploymentId>> {
+    c.prepare_cached("SELECT deployment_id FROM revisions WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
 /// Finds the oldest revision of a frontend with this content and title.
 pub(super) fn find_same(
     c: &Connection,

@@ -44,11 +44,21 @@ pub struct RevisionView {
     /// When it last became live.
     #[schema(value_type = Option<String>, format = "date-time")]
     pub promoted_at: Option<Timestamp>,
+    /// Origin at whose root a site's revision is previewed without a sandbox; absent for pages, and where certificates are ordered host
+    /// by host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uri")]
+    pub preview_origin: Option<String>,
 }
 
-impl From<&Revision> for RevisionView {
-    fn from(revision: &Revision) -> Self {
+impl RevisionView {
+    /// A revision as it is answered.
+    pub fn new(revision: &Revision, config: &Config) -> Self {
+        let origin = revision
+            .site
+            .and_then(|_| config.preview_origin(revision.id));
         Self {
+            preview_origin: origin.map(|origin| format!("{origin}/")),
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
             site: revision.site,
@@ -107,7 +117,7 @@ impl ReleaseView {
     pub fn new(done: &ReleaseOutcome, project: &Project, config: &Config) -> Self {
         Self {
             frontend: FrontendView::new(&done.frontend, project, config),
-            revision: RevisionView::from(&done.revision),
+            revision: RevisionView::new(&done.revision, config),
             note: done.omitted.as_ref().map(describe_omission),
         }
     }
@@ -244,11 +254,13 @@ pub struct ReleaseList {
     pub releases: Vec<ReleaseEntryView>,
 }
 
-impl From<RevisionHistoryPage> for RevisionList {
-    fn from(history: RevisionHistoryPage) -> Self {
+impl RevisionList {
+    /// A page of a history as it is answered.
+    pub fn new(history: &RevisionHistoryPage, config: &Config) -> Self {
+        let view = |revision| RevisionView::new(revision, config);
         Self {
             active_revision_id: history.active,
-            revisions: history.revisions.iter().map(RevisionView::from).collect(),
+            revisions: history.revisions.iter().map(view).collect(),
             next_cursor: history.next.map(|number| number.to_string()),
         }
     }
@@ -277,7 +289,7 @@ impl RevisionCreated {
     /// A draft as it is answered.
     pub fn new(drafted: &CreatedDraft, config: &Config) -> Self {
         Self {
-            revision: RevisionView::from(&drafted.revision),
+            revision: RevisionView::new(&drafted.revision, config),
             preview_url: preview_url(config, drafted.deployment, drafted.revision.id),
             deduplicated: drafted.deduplicated,
         }

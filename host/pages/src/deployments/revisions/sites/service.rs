@@ -140,7 +140,8 @@ impl Revisions {
         };
         let site = with_options(files, new.options, &base.manifest.options);
         let title = title_of(new.title, &site, &base);
-        let site = self.files.prepare(&project, site, title).await?;
+        let slug = Some(&*frontend.slug);
+        let site = self.files.prepare(&project, slug, site, title).await?;
         fault::point("draft.stored");
         let files = site.files();
         let draft = SiteDraft {
@@ -229,7 +230,8 @@ impl Revisions {
         let base = self.base_site(&frontend, active).await?;
         let site = with_options(new.files, new.options, &base.manifest.options);
         let title = title_of(new.title, &site, &base);
-        let site = self.files.prepare(&project, site, title).await?;
+        let slug = Some(&*frontend.slug);
+        let site = self.files.prepare(&project, slug, site, title).await?;
         let files = site.files();
         let made = self.publish_site(&project, &frontend, site, None).await;
         if made.is_err() {
@@ -353,7 +355,8 @@ impl Revisions {
         let files = self.change_files(&base.manifest, changes).await?;
         let site = with_options(files, None, &base.manifest.options);
         let title = title_of(None, &site, &base);
-        let site = self.files.prepare(project, site, title).await?;
+        let slug = Some(&*frontend.slug);
+        let site = self.files.prepare(project, slug, site, title).await?;
         let files = site.files();
         let made = self
             .publish_site(project, &frontend, site, Some(active))
