@@ -393,6 +393,8 @@ impl PublicationPipeline {
         &self,
         site: SiteManifest,
     ) -> Result<StoredPublication, PublishError> {
+        // Its files may ask for it.
+        self.runtimes.ensure_newest_stored().await?;
         let size = site.size();
         let writing = self.sandbox.page_lane().run(move |_| {
             let forms = (
