@@ -9,6 +9,7 @@ mod service;
 mod site;
 mod store;
 mod sweep;
+mod warnings;
 
 pub use model::{FileBytes, FileError, FileOwner, NewSite, NewSiteFile, SiteTitle};
 pub use service::ProjectFiles;

@@ -8,14 +8,13 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::model::{FileError, FileOwner, FileRoom, FileUsage, NewSite, NewSiteFile, SiteTitle};
 use super::service::ProjectFiles;
-use super::store;
+use super::{store, warnings};
 use crate::config::Limits;
 use crate::content::{Digest, FileWriter, StoredFile};
 use crate::control::{self, Tx};
+use crate::deployments::address::slugs_before_files;
 use crate::deployments::publication::{PageSource, PublishError, StoredPublication};
-use crate::deployments::sites::{
-    FileReader, SiteFile, SiteManifest, case_collisions, hidden_paths,
-};
+use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use crate::workspaces::{self, FileLimits};
@@ -26,8 +25,6 @@ use svc_sandbox::ContentType;
 const START_PAGE: &str = "index.html";
 /// Files of a request that are stored at once.
 const CONCURRENT_WRITES: usize = 8;
-/// Paths that a warning names at most.
-const NAMED_PATHS: usize = 5;
 
 /// A site that is stored and that nothing answers yet. While this lives the collector keeps its files.
 #[derive(Debug)]
@@ -129,24 +126,32 @@ pub(in crate::deployments) fn move_to_project(
 }
 
 impl ProjectFiles {
-    /// Prepares a site: all that may be refused is looked at before anything is stored.
+    /// Prepares a site that is to answer at a slug: all that may be refused is looked at before anything is stored.
     ///
     /// # Errors
     /// [`FileError`]; nothing refers to what was stored by then.
     pub async fn prepare(
         &self,
         project: &Project,
+        slug: Option<&str>,
         new: NewSite,
         title: SiteTitle,
     ) -> Result<PreparedSite, FileError> {
-        let workspace = project.workspace.id;
-        let plan = self
-            .infra
-            .control
-            .read(move |c| Ok(workspaces::plan_of(c, &workspace)?));
-        let limits = plan.await?.file_limits(&self.infra.config.limits);
-        self.prepare_for((&project.id).into(), limits, new, title)
-            .await
+        let (workspace, slug) = (project.workspace.id, slug.map(str::to_owned));
+        let has_origin = self.infra.config.sites_domain.is_some();
+        let label = has_origin.then(|| project.host_label.clone());
+        let read = self.infra.control.read(move |c| {
+            let slugs = label.map(|label| slugs_before_files(c, &label, slug.as_deref()));
+            let slugs = slugs.transpose()?.unwrap_or_default();
+            Ok((workspaces::plan_of(c, &workspace)?, slugs))
+        });
+        let (plan, slugs) = read.await?;
+        let limits = plan.file_limits(&self.infra.config.limits);
+        let warning = warnings::of_slugs(new.files.keys().map(String::as_str), &slugs);
+        let owner = (&project.id).into();
+        let mut prepared = self.prepare_for(owner, limits, new, title).await?;
+        prepared.warnings.extend(warning);
+        Ok(prepared)
     }
 
     /// Prepares the site of a quick share, which is as large as a request may be.
@@ -234,7 +239,7 @@ impl ProjectFiles {
                 own.unwrap_or(other)
             }
         };
-        let warnings = warnings(&manifest);
+        let warnings = warnings::of_site(&manifest);
         Ok(PreparedSite {
             publication: self.pipeline.store_site(manifest).await?,
             title,
@@ -458,45 +463,6 @@ impl NewSite {
     }
 }
 
-/// Returns warnings about paths that visitors do not reach, or that some file systems take for one.
-fn warnings(manifest: &SiteManifest) -> Vec<Warning> {
-    let paths = || manifest.files.keys().map(String::as_str);
-    let warning = |code, detail| Warning {
-        code,
-        detail,
-        line: None,
-    };
-    let list = |paths: &[&str]| {
-        let named: Vec<String> = paths
-            .iter()
-            .take(NAMED_PATHS)
-            .map(|path| format!("`{path}`"))
-            .collect();
-        let more = match paths.len().saturating_sub(NAMED_PATHS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!("{}{more}", named.join(", "))
-    };
-    let mut found = Vec::new();
-    for group in case_collisions(paths()).into_iter().take(NAMED_PATHS) {
-        let detail = format!(
-            "{} differ in case alone: they are two files here, and one on some machines.",
-            list(&group)
-        );
-        found.push(warning("case_collision", detail));
-    }
-    let hidden = hidden_paths(paths());
-    if !hidden.is_empty() {
-        let detail = format!(
-            "No visitor reaches {}: the page's runtime answers there. Give it another path.",
-            list(&hidden)
-        );
-        found.push(warning("path_hidden", detail));
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -559,24 +525,5 @@ mod tests {
         let sizes = |said| site(&[("a", named(Some(said)))], None).check_sizes(&known().files);
         sizes(5).unwrap();
         assert!(matches!(sizes(4), Err(FileError::SizeMismatch(_))));
-    }
-
-    #[test]
-    fn authors_are_told_of_files_that_nobody_reaches() {
-        let mut manifest = SiteManifest::default();
-        for path in ["a", "A", "ws", "x"] {
-            let digest = Digest::of(path.as_bytes());
-            let file = SiteFile {
-                digest,
-                bytes: 1,
-                list: None,
-            };
-            manifest.files.insert(path.to_owned(), file);
-        }
-        let codes: Vec<_> = warnings(&manifest)
-            .iter()
-            .map(|warning| warning.code)
-            .collect();
-        assert_eq!(codes, ["case_collision", "path_hidden"]);
     }
 }

@@ -9,5 +9,8 @@ mod reader;
 pub use addresses::{SiteAnswer, SiteRequest};
 pub use manifest::{SiteFile, SiteManifest, SiteOptions, SiteSize};
 pub use media_types::{is_compressible, is_html, media_type};
-pub use paths::{PathFault, case_collisions, check_paths, hidden_paths, path_fault};
+pub use paths::{
+    PathFault, RUNTIME_SCRIPT, case_collisions, check_paths, hidden_paths, is_runtime_path,
+    path_fault, paths_behind_slugs,
+};
 pub use reader::FileReader;

@@ -14,7 +14,7 @@ const WELL_KNOWN_SEGMENT: &str = ".well-known";
 /// Files that are rules for the server, in other services.
 const RULE_FILES: [&str; 2] = ["_headers", "_redirects"];
 /// Paths below a page's address that are its runtime's.
-const RUNTIME_PATHS: [&str; 13] = [
+const RUNTIME_PATHS: [&str; 14] = [
     "api/op",
     "api/query",
     "api/schema",
@@ -26,11 +26,14 @@ const RUNTIME_PATHS: [&str; 13] = [
     "auth/logout",
     "payments/checkout",
     "payments/status",
+    "payments/catalog",
     "ws",
     "mcp",
 ];
 /// Folder of the runtime, whose files are visitors'.
 const VISITOR_FILES: &str = "api/files/";
+/// Path of the runtime's script below a site's address.
+pub const RUNTIME_SCRIPT: &str = "_svc/runtime.js";
 
 /// A path that a site cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,11 +125,28 @@ pub fn case_collisions<'p>(paths: impl Iterator<Item = &'p str>) -> Vec<Vec<&'p 
         .collect()
 }
 
+/// Whether a path below a site's address is the runtime's, and no file's.
+pub fn is_runtime_path(path: &str) -> bool {
+    RUNTIME_PATHS.contains(&path)
+        || path.starts_with(VISITOR_FILES)
+        || path.split('/').next() == Some(PLATFORM_SEGMENT)
+}
+
 /// Lists the paths that no visitor reaches, because the page's runtime answers there.
 pub fn hidden_paths<'p>(paths: impl Iterator<Item = &'p str>) -> Vec<&'p str> {
-    paths
-        .filter(|path| RUNTIME_PATHS.contains(path) || path.starts_with(VISITOR_FILES))
-        .collect()
+    paths.filter(|path| is_runtime_path(path)).collect()
+}
+
+/// Lists the paths that no visitor reaches at the root of an origin, because frontends answer at these slugs there.
+pub fn paths_behind_slugs<'p>(
+    paths: impl Iterator<Item = &'p str>,
+    slugs: &[String],
+) -> Vec<&'p str> {
+    let is_behind = |path: &&str| {
+        let first = path.split('/').next();
+        slugs.iter().any(|slug| first == Some(slug))
+    };
+    paths.filter(is_behind).collect()
 }
 
 #[cfg(test)]
@@ -207,5 +227,11 @@ mod tests {
             [vec!["A.html", "a.html"], vec!["Ü", "ü"]]
         );
         assert_eq!(hidden_paths(paths.into_iter()), ["api/op", "api/files/x"]);
+        let slugs = ["docs".to_owned(), "app".to_owned()];
+        let paths = ["docs", "docs/x", "docs.html", "x/docs", "app/index.html"];
+        assert_eq!(
+            paths_behind_slugs(paths.into_iter(), &slugs),
+            ["docs", "docs/x", "app/index.html"]
+        );
     }
 }
