@@ -12,3 +12,6 @@ ALTER TABLE file_owners ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
 -- Whether a revision has ended since the files were last looked through.
 ALTER TABLE file_owners ADD COLUMN is_due INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX file_owners_due ON file_owners (owner_id) WHERE is_due = 1;
+
+-- Slug of the site that an edge may hold at the root of the project's origin, as it was last told.
+ALTER TABLE projects ADD COLUMN edge_root TEXT;

@@ -191,6 +191,7 @@ impl<L: Ledger> ServingNode<L> {
         control.on_change(move |change| match change {
             ControlChange::BackendEnded(id) => tenants.drop_file(*id),
             ControlChange::Slug(_)
+            | ControlChange::Origin(_)
             | ControlChange::RealtimeOff(_)
             | ControlChange::BackendCreated(..)
             | ControlChange::ActionsDefined(_)

@@ -10,7 +10,7 @@ mod probes;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -44,7 +44,6 @@ use crate::deployments::shares::routes as shares;
 use crate::envelope::routes as envelope;
 use crate::guides::Guides;
 use crate::guides::routes as guides;
-use crate::http::context::HttpRequestContext;
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{self, RateLimitRule};
@@ -64,11 +63,12 @@ use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::routes as sign_in;
 
-/// The routers of the three kinds of hosts.
+/// The routers of the kinds of hosts.
 #[derive(Clone, Debug)]
 pub struct HostRouters {
     api: Router,
     project: Router,
+    preview: Router,
     landing: Router,
 }
 
@@ -107,11 +107,10 @@ impl HostRouters {
             project: with_fallbacks(
                 project(app).route_layer(middleware::from_fn(record_matched_route)),
                 app,
-            )
-            .layer(middleware::from_fn_with_state(
-                app.clone(),
-                refuse_unknown_labels,
-            )),
+            ),
+            preview: Router::new()
+                .fallback(revisions::preview_on_origin)
+                .with_state(app.clone()),
             landing: with_fallbacks(self::landing(app), app),
         }
     }
@@ -121,6 +120,7 @@ impl HostRouters {
         match host {
             HostKind::Api | HostKind::Sites => &self.api,
             HostKind::Project(_) => &self.project,
+            HostKind::Preview(_) => &self.preview,
             HostKind::Landing => &self.landing,
         }
     }
@@ -213,6 +213,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/favicon.ico", get(landing::no_icon))
         .route("/_svc/runtime/{file}", get(runtime::runtime))
         .route("/_svc/runtime.d.ts", get(runtime::typings))
+        .route("/{slug}/_svc/runtime.js", get(runtime::site_runtime))
         .route("/{slug}", get(pages::page))
         .route("/{slug}/", get(pages::without_slash))
         .route("/{slug}/raw", get(pages::raw))
@@ -390,6 +391,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(revisions::preview_file))
         .routes(routes!(runtime::runtime))
         .routes(routes!(runtime::typings))
+        .routes(routes!(runtime::site_runtime))
         .routes(routes!(pages::raw))
         .routes(routes!(pages::page, shares::reveal))
         .routes(routes!(pages::without_slash))
@@ -426,36 +428,6 @@ fn with_fallbacks(router: Router<SharedApp>, app: &SharedApp) -> Router {
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(app.clone())
-}
-
-/// Refuses a project's origin whose label no live project has; other hosts always pass.
-///
-/// # Errors
-/// `not_found`.
-pub async fn check_label(app: &App, host: &HostKind) -> Result<(), Problem> {
-    let HostKind::Project(label) = host else {
-        return Ok(());
-    };
-    let found = app.projects.find_by_label(label).await?;
-    found.map(|_| ()).ok_or_else(Problem::not_found)
-}
-
-/// Layer around all routes of a project's origin, 404 and 405 included. Page views check the label themselves, and a cached page proves
-/// its project.
-async fn refuse_unknown_labels(
-    State(app): State<SharedApp>,
-    context: HttpRequestContext,
-    request: Request,
-    next: Next,
-) -> Response {
-    let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    if app.serving.page_on_host(&context.host, slug).await.is_ok() {
-        return next.run(request).await;
-    }
-    match check_label(&app, &context.host).await {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
 }
 
 /// Adds the matched route to the answer, for the front's metrics.

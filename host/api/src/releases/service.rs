@@ -353,6 +353,7 @@ impl ReleaseChanges {
             };
             let changed = projects::apply_changes(tx, &project.id, changes, now);
             changed.map_err(|error| ReleaseError::of_part(ReleasePart::Home, error))?;
+            self.page_release.announce_home(tx)?;
         }
         let act = AuditAction::ReleasePublish;
         projects::record_audit(tx, &project.id, act, &project.id, now)?;

@@ -69,6 +69,7 @@ impl ActionCache {
                 self.0.remove(id);
             }
             ControlChange::Slug(_)
+            | ControlChange::Origin(_)
             | ControlChange::BackendCreated(..)
             | ControlChange::RealtimeOff(_)
             | ControlChange::SessionEnded(_)

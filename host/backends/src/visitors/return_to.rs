@@ -3,17 +3,17 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use crate::deployments::serving::PageMounts;
+
 /// Maximum length, in bytes.
 pub const MAX_BYTES: usize = 1024;
 /// Query parameter with the error of a failed sign-in.
 const ERROR_PARAMETER: &str = "auth_error";
 
-/// Checks a return path for the frontend `slug` on `origin`, and removes the error of an earlier sign-in from it; `None` if it is
-/// not a path of the frontend.
-pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> {
-    let home = format!("/{slug}");
-    let begins = wanted.strip_prefix(&home)?;
-    if !(begins.is_empty() || begins.starts_with(['/', '?', '#'])) || wanted.len() > MAX_BYTES {
+/// Checks a return path for the frontend of these mounts on `origin`, and removes the error of an earlier sign-in from it; `None` if it
+/// is not a path of the frontend.
+pub fn validated_path(origin: &str, mounts: &PageMounts, wanted: &str) -> Option<String> {
+    if !wanted.starts_with('/') || wanted.len() > MAX_BYTES {
         return None;
     }
     if wanted.contains(|c: char| c.is_control() || c == '\\') {
@@ -21,11 +21,10 @@ pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> 
     }
     let origin = Url::parse(origin).ok()?;
     let mut url = origin.join(wanted).ok()?;
-    let inside = url.path() == home || url.path().starts_with(&format!("{home}/"));
-    // A sign-in must not lead back to another sign-in, in whatever form the path is written.
     let path = percent_decode_str(url.path()).decode_utf8().ok()?;
-    let loops = path.starts_with(&format!("{home}/auth/"));
-    if url.origin() != origin.origin() || !inside || loops {
+    // A sign-in must not lead back to another sign-in, in whatever form the path is written.
+    let loops = mounts.has_in_folder("auth", &path);
+    if url.origin() != origin.origin() || !mounts.has(&path) || loops {
         return None;
     }
     if url.query_pairs().any(|(name, _)| name == ERROR_PARAMETER) {
@@ -61,6 +60,10 @@ mod tests {
     use super::*;
 
     const ORIGIN: &str = "https://a.example:444";
+
+    fn book() -> PageMounts {
+        PageMounts::at_slug("book")
+    }
 
     #[test]
     fn only_paths_of_the_frontend_are_led_back_to() {
@@ -98,13 +101,13 @@ mod tests {
             ("javascript:alert(1)", None),
         ] {
             assert_eq!(
-                validated_path(ORIGIN, "book", wanted).as_deref(),
+                validated_path(ORIGIN, &book(), wanted).as_deref(),
                 expected,
                 "{wanted}"
             );
         }
         let long = format!("/book?{}", "x".repeat(MAX_BYTES));
-        assert_eq!(validated_path(ORIGIN, "book", &long), None);
+        assert_eq!(validated_path(ORIGIN, &book(), &long), None);
     }
 
     #[test]

@@ -27,3 +27,5 @@ pub mod shares;
 pub mod sites;
 mod store;
 pub mod views;
+
+pub use address::announce_home;

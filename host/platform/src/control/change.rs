@@ -14,6 +14,8 @@ use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 pub enum ControlChange {
     /// The content of a slug changed, or the slug ended.
     Slug(String),
+    /// What the origin of a project leads to may be another frontend, given by the label of the origin.
+    Origin(String),
     /// A backend was created. The work of its database counts for this workspace.
     BackendCreated(BackendId, WorkspaceId),
     /// A backend was deleted.
@@ -98,6 +100,7 @@ mod tests {
         let workspace = WorkspaceId::new(&clock, &random).unwrap();
         let changes = vec![
             ControlChange::Slug("garden".to_owned()),
+            ControlChange::Origin("garden-acme".to_owned()),
             ControlChange::BackendCreated(backend, workspace),
             ControlChange::BackendEnded(backend),
             ControlChange::RealtimeOff(backend),
@@ -107,7 +110,7 @@ mod tests {
             ControlChange::SessionsEnded(project),
         ];
         let sent = ControlChange::to_bytes(&changes).unwrap();
-        assert!(sent.starts_with(br#"[{"slug":"garden"},{"backend_created":["#));
+        assert!(sent.starts_with(br#"[{"slug":"garden"},{"origin":"garden-acme"},"#));
         assert_eq!(ControlChange::from_bytes(&sent).unwrap(), changes);
         let none = ControlChange::to_bytes(&[]).unwrap();
         assert!(none.is_empty() && ControlChange::from_bytes(&none).unwrap().is_empty());

@@ -70,6 +70,8 @@ pub struct Frontend {
     pub active_revision: Option<RevisionId>,
     /// How many revisions it has, drafts too.
     pub revision_count: u64,
+    /// Whether it is a site that answers at the root of its project's origin, too.
+    pub at_root: bool,
 }
 
 impl Frontend {
@@ -95,6 +97,7 @@ impl Frontend {
             updated_at: now,
             active_revision: None,
             revision_count: 0,
+            at_root: false,
         }
     }
 

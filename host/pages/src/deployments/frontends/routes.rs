@@ -14,11 +14,11 @@ use super::{Frontends, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::deployments::files::requests::names_site;
+use crate::deployments::serving::PageService;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{NoQueryParams, PublicationBody, body_too_large, parse_json};
 use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
-use crate::projects::Projects;
 use crate::projects::scope::AuthorizedProject;
 
 /// Publish a frontend
@@ -128,22 +128,17 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A project's origin leads to its home, else to its oldest frontend.
+/// A project's origin leads to its home, else to its oldest frontend. A site that is there answers without this.
 pub async fn home(
-    State(projects): State<Projects>,
-    State(frontends): State<Arc<Frontends>>,
+    State(serving): State<Arc<PageService>>,
     context: HttpRequestContext,
 ) -> Result<Response, Problem> {
     let HostKind::Project(label) = &context.host else {
         return Err(Problem::not_found());
     };
-    let project = projects
-        .find_by_label(label)
-        .await?
-        .ok_or_else(Problem::not_found)?;
-    let slug = frontends
-        .home(project)
-        .await?
+    let origin = serving.origin(label).await?;
+    let slug = origin
+        .home()
         .ok_or_else(|| Problem::new(ProblemCode::NotFound, "Nothing is published here yet."))?;
     let headers = [
         (header::LOCATION, format!("/{slug}")),

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
-use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::address::{PageAddress, announce_change, announce_origin_end};
 use crate::deployments::files::{PreparedSite, ProjectFiles, SiteTitle};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::{
@@ -167,7 +167,8 @@ impl Frontends {
             (Some(title), _) => SiteTitle::Given(title),
             (None, slug) => SiteTitle::OfStartPage(slug.clone().unwrap_or_default()),
         };
-        let site = self.files.prepare(&project, new.site, title).await?;
+        let slug = new.requested_slug.as_deref();
+        let site = self.files.prepare(&project, slug, new.site, title).await?;
         let files = site.files();
         let made = self
             .publish_site(project, site, new.requested_slug, keep)
@@ -296,14 +297,6 @@ impl Frontends {
         self.slugs.is_free(slug).await
     }
 
-    /// Returns the slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
-    pub async fn home(&self, project: Project) -> Result<Option<String>, control::Error> {
-        self.infra
-            .control
-            .read(move |c| store::home_slug(c, &project.id, project.home.as_deref()))
-            .await
-    }
-
     /// Removes a frontend with its history; returns whether it was there. Its slug is free when this answers.
     pub async fn delete(
         &self,
@@ -347,6 +340,7 @@ impl Frontends {
                 let Some(label) = projects::begin_deletion(tx, &project, now)? else {
                     return Ok(());
                 };
+                announce_origin_end(tx, &config, (&project, &label), now)?;
                 for slug in store::mark_deleting(tx, &project)? {
                     let address = PageAddress {
                         slug,
@@ -429,6 +423,7 @@ pub(in crate::deployments) fn activate_in(
     frontend.state = FrontendState::Active;
     frontend.source = Some(published.source);
     frontend.site = published.site;
+    frontend.at_root = store::answers_at_root(tx, frontend).map_err(control::Error::from)?;
     let act = AuditAction::FrontendCreate;
     Ok(projects::record_audit(
         tx,

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Frontend, FrontendSelector, FrontendState, FrontendSummary};
 use crate::control::{ControlChange, Error, InstallationCounters, NamedColumnReader, Tx};
+use crate::deployments::address::is_root;
 use crate::deployments::publication::PublishedDigests;
 use crate::deployments::store::{parse_type, read_site_size};
 use svc_base::clock::Timestamp;
@@ -29,10 +30,11 @@ fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
         updated_at: row.get("updated_at")?,
         active_revision: row.get("active_revision_id")?,
         revision_count: 0,
+        at_root: false,
     })
 }
 
-/// Adds the numbers of views and revisions to a frontend.
+/// Adds the numbers of views and revisions to a frontend, and whether it answers at the root of its project's origin.
 fn with_counts(
     c: &Connection,
     counters: &InstallationCounters,
@@ -44,8 +46,14 @@ fn with_counts(
     Ok(Frontend {
         visits: counters.visits(&frontend.id),
         revision_count: revisions.unsigned_abs(),
+        at_root: answers_at_root(c, &frontend)?,
         ..frontend
     })
+}
+
+/// Whether a frontend is a site at the root of its project's origin.
+pub(super) fn answers_at_root(c: &Connection, frontend: &Frontend) -> rusqlite::Result<bool> {
+    Ok(frontend.content_type.is_site() && is_root(c, &frontend.id)?)
 }
 
 fn parse_state(text: &str) -> rusqlite::Result<FrontendState> {
@@ -115,20 +123,6 @@ pub(super) fn summaries(
         })
     })?
     .collect()
-}
-
-/// Returns the slug of a project's home where that is active, else of its oldest active frontend.
-pub(super) fn home_slug(
-    c: &Connection,
-    project: &ProjectId,
-    home: Option<&str>,
-) -> rusqlite::Result<Option<String>> {
-    c.prepare_cached(
-        "SELECT slug FROM deployments WHERE project_id = ?1 AND state = 'active'
-         ORDER BY slug IS NOT ?2, rowid LIMIT 1",
-    )?
-    .query_row(params![project, home], |row| row.get(0))
-    .optional()
 }
 
 /// Inserts a frontend that is being created, which takes its slug.

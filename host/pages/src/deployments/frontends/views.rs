@@ -20,7 +20,7 @@ pub struct FrontendView {
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// Address of the page.
+    /// Address of the page. A site that its project's origin leads to answers there: its address has no slug.
     #[schema(format = "uri")]
     pub url: String,
     /// Where its backend answers.
@@ -68,15 +68,15 @@ pub struct FrontendList {
 impl FrontendView {
     /// A frontend as it is answered.
     pub fn new(frontend: &Frontend, project: &Project, config: &Config) -> Self {
-        let url = format!(
-            "{}/{}",
-            config.project_origin(&project.host_label),
-            frontend.slug
-        );
+        let origin = config.project_origin(&project.host_label);
+        let url = match frontend.at_root && config.sites_domain.is_some() {
+            true => format!("{origin}/"),
+            false => format!("{origin}/{}", frontend.slug),
+        };
         Self {
             id: frontend.id,
             slug: frontend.slug.clone(),
-            api_base: format!("{url}/api"),
+            api_base: format!("{}/api", url.trim_end_matches('/')),
             url,
             content_type: frontend.content_type,
             title: display_title(&frontend.title),

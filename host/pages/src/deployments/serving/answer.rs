@@ -15,7 +15,8 @@ use crate::config::Config;
 use crate::content::{Digest, Encoding};
 use crate::deployments::forms;
 use crate::deployments::sites::{
-    SiteAnswer, SiteFile, SiteManifest, SiteRequest, is_compressible, is_html, media_type,
+    SiteAnswer, SiteFile, SiteManifest, SiteRequest, is_compressible, is_html, is_runtime_path,
+    media_type,
 };
 use crate::http::NOSNIFF;
 use crate::http::document;
@@ -50,6 +51,8 @@ pub(in crate::deployments) enum RequestOrigin {
     Sites,
     /// Host whose addresses are never purged, so no edge may keep its pages.
     Unpurged,
+    /// The own origin of a revision, which no edge may keep.
+    Preview,
 }
 
 impl RequestOrigin {
@@ -58,6 +61,7 @@ impl RequestOrigin {
         match host {
             HostKind::Project(_) => Self::Project,
             HostKind::Sites => Self::Sites,
+            HostKind::Preview(_) => Self::Preview,
             HostKind::Api | HostKind::Landing => Self::Unpurged,
         }
     }
@@ -75,11 +79,23 @@ pub(in crate::deployments) struct SiteHttpRequest<'r> {
     origin: RequestOrigin,
 }
 
+/// Says in the answer of a file that it answers at another address, too, which is the one to name.
+///
+/// # Errors
+/// `internal` for an address that no header can hold.
+pub(super) fn name_canonical(response: &mut Response, address: &str) -> Result<(), Problem> {
+    if response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED {
+        let link = HeaderValue::try_from(format!("<{address}>; rel=\"canonical\""))?;
+        response.headers_mut().append(header::LINK, link);
+    }
+    Ok(())
+}
+
 impl<'r> SiteHttpRequest<'r> {
     /// Reads a request whose path is in its canonical form.
     ///
     /// # Errors
-    /// `not_found` for a path that is not below the mount, or no text.
+    /// `not_found` for a path that is not below the mount, is no text, or is the runtime's.
     pub(in crate::deployments) fn new(
         mount: &'r str,
         uri: &'r Uri,
@@ -88,6 +104,7 @@ impl<'r> SiteHttpRequest<'r> {
     ) -> Result<Self, Problem> {
         let path = uri.path().strip_prefix(mount);
         let path = path.and_then(|path| percent_decode_str(path).decode_utf8().ok());
+        let path = path.filter(|path| !is_runtime_path(path));
         Ok(Self {
             mount,
             path: path.ok_or_else(Problem::not_found)?,
@@ -95,6 +112,12 @@ impl<'r> SiteHttpRequest<'r> {
             headers,
             origin,
         })
+    }
+
+    /// Says that clients leave the slug out, so that the mount is the root of the host.
+    pub(super) fn at_root(mut self) -> Self {
+        self.mount = "/";
+        self
     }
 
     /// Whether a browser opens the address as a page.
@@ -185,7 +208,10 @@ fn site_file_headers(
 ) -> Result<HeaderMap, Problem> {
     let policy = serving.page_policy();
     let on_own_origin = request.origin == RequestOrigin::Project;
-    let mut headers = pages::site_headers(&page.kind, on_own_origin, policy.origins);
+    let mut headers = match request.origin {
+        RequestOrigin::Preview => pages::preview_origin_headers(),
+        _ => pages::site_headers(&page.kind, on_own_origin, policy.origins),
+    };
     let media_type = HeaderValue::try_from(media_type(path))?;
     headers.insert(header::CONTENT_TYPE, media_type);
     if page.is_frontend() && policy.origins && !on_own_origin {
@@ -384,6 +410,26 @@ pub(in crate::deployments) fn immutable_response(
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(header::CACHE_CONTROL, pages::CACHE_FOREVER);
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
+    headers.insert(header::ETAG, etag.clone());
+    document::respond(headers, &etag, bytes, request)
+}
+
+/// Answers a file of the platform that is another one after each release of it, and for each site.
+///
+/// # Errors
+/// `range_not_satisfiable`.
+pub(in crate::deployments) fn revalidated_response(
+    media_type: &'static str,
+    digest: &Digest,
+    bytes: &Bytes,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let etag = document::etag(digest, Encoding::Identity);
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    let cache = HeaderValue::from_static("no-cache");
+    headers.insert(header::CACHE_CONTROL, cache);
     headers.insert(NOSNIFF.0, NOSNIFF.1);
     headers.insert(header::ETAG, etag.clone());
     document::respond(headers, &etag, bytes, request)

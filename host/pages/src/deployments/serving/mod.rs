@@ -2,6 +2,7 @@
 
 pub mod answer;
 mod expiry;
+mod origins;
 pub mod pages;
 pub mod password;
 mod problems;
@@ -10,4 +11,5 @@ mod service;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;
+pub use origins::{PageMounts, ProjectOrigin};
 pub use service::{PageLookupError, PageService, RawSource, UnlockError};

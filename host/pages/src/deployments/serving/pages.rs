@@ -276,6 +276,13 @@ pub(super) fn site_headers(kind: &PageKind, on_own_origin: bool, origins: bool) 
     }
 }
 
+/// Composes the headers of a file of a revision on the revision's own origin, where no other page is. It is gone with the revision, so
+/// that nobody keeps it without asking.
+pub(super) fn preview_origin_headers() -> HeaderMap {
+    let cache = HeaderValue::from_static("private, max-age=0, must-revalidate");
+    compose_headers(cache, None, true)
+}
+
 fn compose_headers(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, cache);
@@ -362,7 +369,8 @@ impl PageCache {
             ControlChange::Slug(slug) => {
                 self.cache.remove(slug.as_str());
             }
-            ControlChange::BackendCreated(..)
+            ControlChange::Origin(_)
+            | ControlChange::BackendCreated(..)
             | ControlChange::BackendEnded(_)
             | ControlChange::RealtimeOff(_)
             | ControlChange::ActionsDefined(_)

@@ -64,6 +64,8 @@ pub async fn show(
     };
     if serving.is_off_project_origin(host, &page) && is_navigation(headers) {
         let path = format!("/{slug}");
+        let at_root = serving.mounts(&page, slug).await?.path_at_root(&path);
+        let path = at_root.unwrap_or(path);
         return answer::redirect_to_project_origin(serving.config(), &page, &path, uri.query());
     }
     if page.site.is_some() {
@@ -120,7 +122,7 @@ pub async fn site_file(
     Path(SitePath { slug }): Path<SitePath>,
     request: Parts,
 ) -> Result<Response, Problem> {
-    let answered = show_site(&serving, &context.host, &slug, &request).await?;
+    let answered = show_site(&serving, &context, &slug, &request).await?;
     answered.ok_or_else(Problem::not_found)
 }
 
@@ -131,14 +133,14 @@ pub async fn refuse_method(
     Path(SitePath { slug }): Path<SitePath>,
     request: Parts,
 ) -> Problem {
-    let answered = show_site(&serving, &context.host, &slug, &request).await;
+    let answered = show_site(&serving, &context, &slug, &request).await;
     answered.err().unwrap_or_else(Problem::not_found)
 }
 
 /// Answers a request below the address of a site; `None` where no site is.
 async fn show_site(
     serving: &PageService,
-    host: &HostKind,
+    context: &HttpRequestContext,
     slug: &str,
     request: &Parts,
 ) -> Result<Option<Response>, Problem> {
@@ -148,6 +150,7 @@ async fn show_site(
         headers,
         ..
     } = request;
+    let host = &context.host;
     let page = match serving.page_on_host(host, slug).await {
         Ok(page) => page,
         // The pages of a slug that is taken down say so at their own addresses.
@@ -164,16 +167,26 @@ async fn show_site(
         let allowed = HeaderValue::from_static("GET,HEAD");
         return Err(Problem::method_not_allowed().header(header::ALLOW, allowed));
     }
+    let config = serving.config();
+    let at_root = serving.mounts(&page, slug).await?.path_at_root(uri.path());
     if serving.is_off_project_origin(host, &page) && is_navigation(headers) {
-        let sent_on =
-            answer::redirect_to_project_origin(serving.config(), &page, uri.path(), uri.query());
+        let path = at_root.as_deref().unwrap_or(uri.path());
+        let sent_on = answer::redirect_to_project_origin(config, &page, path, uri.query());
         return sent_on.map(Some);
     }
     let mount = format!("/{slug}/");
     let asked = SiteHttpRequest::new(&mount, uri, headers, RequestOrigin::of(host))?;
-    let answered = answer::site_response(serving, &page, site, &asked).await?;
+    let asked = match context.at_root {
+        true => asked.at_root(),
+        false => asked,
+    };
+    let mut answered = answer::site_response(serving, &page, site, &asked).await?;
     if answered.is_view && *method == Method::GET {
         serving.count_view(&page);
+    }
+    if let (false, Some(path), Some(origin)) = (context.at_root, at_root, serving.origin_of(&page))
+    {
+        answer::name_canonical(&mut answered.response, &format!("{origin}{path}"))?;
     }
     Ok(Some(answered.response))
 }
@@ -197,7 +210,7 @@ pub async fn raw(
     Path(slug): Path<String>,
     request: Parts,
 ) -> Result<Response, Problem> {
-    if let Some(answered) = show_site(&serving, &context.host, &slug, &request).await? {
+    if let Some(answered) = show_site(&serving, &context, &slug, &request).await? {
         return Ok(answered);
     }
     let page = serving.page_on_host(&context.host, &slug).await?;
@@ -235,7 +248,7 @@ pub async fn without_slash(
     Path(slug): Path<String>,
     request: Parts,
 ) -> Result<Response, Problem> {
-    if let Some(answered) = show_site(&serving, &context.host, &slug, &request).await? {
+    if let Some(answered) = show_site(&serving, &context, &slug, &request).await? {
         return Ok(answered);
     }
     match serving.page_on_host(&context.host, &slug).await {

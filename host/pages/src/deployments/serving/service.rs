@@ -7,6 +7,7 @@ use futures_util::{Stream, StreamExt as _};
 use prometheus_client::registry::Registry;
 use ring::hmac;
 
+use super::origins::OriginCache;
 use super::pages::{PageCache, PageKind, PagePolicy, PageProtection, ServedPage};
 use super::password;
 use super::visits::VisitCounters;
@@ -128,6 +129,7 @@ pub struct PageService {
     /// Signs the cookies that unlock protected pages.
     unlock_key: hmac::Key,
     pages: Arc<PageCache>,
+    pub(super) origins: Arc<OriginCache>,
     /// Bytes of large objects in memory, for the flow that read each first. Slow readers keep them after the cache forgets them.
     reading: Arc<ByteBudget>,
     pub(super) visits: VisitCounters,
@@ -147,6 +149,7 @@ impl PageService {
         let limits = &infra.config.limits;
         let (cache_bytes, page_bytes) = (limits.page_cache_bytes, limits.page_bytes);
         let pages = PageCache::following(&infra.control, cache_bytes, page_bytes);
+        let origins = OriginCache::following(&infra.control);
         let reading = limits
             .page_work_bytes
             .saturating_add(limits.page_cache_bytes);
@@ -159,6 +162,7 @@ impl PageService {
             sandbox,
             unlock_key,
             pages,
+            origins,
             reading: ByteBudget::beside_cache(reading, cached),
             visits,
         })
@@ -255,6 +259,7 @@ impl PageService {
                 matches!(&page.kind, PageKind::Frontend { host_label } if host_label == label)
             }
             HostKind::Api | HostKind::Sites | HostKind::Landing => true,
+            HostKind::Preview(_) => false,
         };
         if !here {
             return Err(PageLookupError::NotFound);
