@@ -5,6 +5,8 @@ mod drafts;
 mod ends;
 mod hostile_paths;
 mod publications;
+mod refused_rules;
+mod rules;
 mod serving;
 mod shares;
 mod single_files;
@@ -138,4 +140,10 @@ impl SiteFixture {
 fn texts(files: &[(&str, &str)]) -> Value {
     let file = |(path, text): &(&str, &str)| ((*path).to_owned(), json!({ "text": text }));
     Value::Object(files.iter().map(file).collect())
+}
+
+/// Publishes files in place of those of the site.
+async fn publish(fixture: &SiteFixture, files: &[(&str, &str)]) -> Answer {
+    let body = json!({ "files": texts(files) });
+    fixture.send(Method::PUT, "", Some(&body)).await
 }
