@@ -7,6 +7,8 @@ mod hostile_paths;
 mod mounts;
 mod preview_origins;
 mod publications;
+mod refused_rules;
+mod rules;
 mod runtime_by_address;
 mod serving;
 mod shares;
@@ -141,4 +143,10 @@ impl SiteFixture {
 fn texts(files: &[(&str, &str)]) -> Value {
     let file = |(path, text): &(&str, &str)| ((*path).to_owned(), json!({ "text": text }));
     Value::Object(files.iter().map(file).collect())
+}
+
+/// Publishes files in place of those of the site.
+async fn publish(fixture: &SiteFixture, files: &[(&str, &str)]) -> Answer {
+    let body = json!({ "files": texts(files) });
+    fixture.send(Method::PUT, "", Some(&body)).await
 }

@@ -59,6 +59,7 @@ codes! {
     InvalidRoom "invalid_room" 400 "Invalid room" "A room's id is 1 to 64 characters of A-Z, a-z, 0-9 and ._~- and begins with a letter or a digit. Name one room.";
     QueryTimeout "query_timeout" 400 "The statement took too much" "The statement ran for too long or needed too much temporary space, and was undone. Add an index or a LIMIT, or do less at once.";
     PathRefused "path_refused" 400 "Path refused" "A path of a site's file breaks a rule: `path` and `reason` say which. Paths are relative, in NFC, without empty, `.` or `..` segments, and no segment begins with a dot but .well-known.";
+    RulesRefused "rules_refused" 400 "Rules refused" "A line of `_headers` or `_redirects` breaks the form of these files, or sets what is not for rules to set: `file`, `line` and `reason` say which, where and what to write instead. Nothing was changed. Mend the line, and publish again.";
     DigestMismatch "digest_mismatch" 400 "Digest mismatch" "The bytes are not those that the SHA-256 in the request names, and nothing was kept. Compute it of the bytes that you send.";
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";

@@ -5,6 +5,7 @@ pub mod operations;
 mod problems;
 pub mod requests;
 pub mod routes;
+mod rules;
 mod service;
 mod site;
 mod store;

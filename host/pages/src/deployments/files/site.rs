@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::model::{FileError, FileOwner, FileRoom, FileUsage, NewSite, NewSiteFile, SiteTitle};
+use super::rules::RuleBounds;
 use super::service::ProjectFiles;
 use super::{store, warnings};
 use crate::config::Limits;
@@ -149,7 +150,8 @@ impl ProjectFiles {
         let limits = plan.file_limits(&self.infra.config.limits);
         let warning = warnings::of_slugs(new.files.keys().map(String::as_str), &slugs);
         let owner = (&project.id).into();
-        let mut prepared = self.prepare_for(owner, limits, new, title).await?;
+        let site = (new, RuleBounds { is_share: false });
+        let mut prepared = self.prepare_for(owner, limits, site, title).await?;
         prepared.warnings.extend(warning);
         Ok(prepared)
     }
@@ -171,14 +173,15 @@ impl ProjectFiles {
             file_bytes: most,
             storage_bytes: most,
         };
-        self.prepare_for(share.into(), limits, new, title).await
+        let site = (new, RuleBounds { is_share: true });
+        self.prepare_for(share.into(), limits, site, title).await
     }
 
     async fn prepare_for(
         &self,
         owner: FileOwner,
         limits: FileLimits,
-        new: NewSite,
+        (new, bounds): (NewSite, RuleBounds),
         title: SiteTitle,
     ) -> Result<PreparedSite, FileError> {
         let inline = new.inline_bytes();
@@ -189,13 +192,15 @@ impl ProjectFiles {
         new.check_bounds(&limits, &known.files)?;
         refuse_missing(&named, &known.files)?;
         new.check_sizes(&known.files)?;
+        let rules = self.judge_rules(&new, &known.files, bounds).await?;
         let room = FileRoom {
             owner: limits.storage_bytes,
             all: self.infra.config.limits.storage_total_bytes,
         };
         room.check(known.used, new.new_bytes(&known.files))?;
         let start_page = new.files.get(START_PAGE).cloned();
-        let (manifest, stored) = self.store_files(new, &known.files).await?;
+        let (mut manifest, stored) = self.store_files(new, &known.files).await?;
+        manifest.rules = rules;
         drop(counted);
         let files = Arc::new(PublishedFiles {
             owner,
@@ -290,8 +295,8 @@ impl ProjectFiles {
             .try_collect()
             .await?;
         let mut manifest = SiteManifest {
-            files: BTreeMap::new(),
             options: new.options,
+            ..SiteManifest::default()
         };
         let mut stored = Vec::new();
         for (path, file, new) in files {

@@ -34,7 +34,7 @@ use crate::projects::scope::AuthorizedProject;
     ),
     request_body = CreateFrontendRequest,
     responses((status = 201, description = "Published, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found render_failed capacity_reached path_refused plan_limit files_missing digest_mismatch storage_full"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn create(

@@ -22,7 +22,7 @@ use svc_base::ThreadCpuStopwatch;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
     BudgetKind, CallerFlow, GuestDigest, JobCancellation, LaneBusy, PageFooter, RenderSource,
-    RuntimeScript, Sandbox,
+    RuleFiles, RuntimeScript, Sandbox, SiteRules,
 };
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
@@ -383,6 +383,23 @@ impl PublicationPipeline {
             by: Some(page.by.clone()),
             site: None,
         })
+    }
+
+    /// Has a guest judge the rules of a site.
+    ///
+    /// # Errors
+    /// [`PublishError::Rules`] for what the author can repair.
+    pub(in crate::deployments) async fn judge_rules(
+        &self,
+        files: RuleFiles,
+    ) -> Result<SiteRules, PublishError> {
+        let length = |file: &Option<Bytes>| file.as_ref().map_or(0, Bytes::len);
+        let bytes = length(&files.redirects) + length(&files.headers);
+        let counted = self.reserve(bytes).await?;
+        let judging = Box::pin(run_while_client_waits(self.sandbox.judge_rules(files)));
+        let judged = judging.await?;
+        drop(counted);
+        Ok(judged?)
     }
 
     /// Stores the two forms of a site's manifest; both are durable and pinned when this answers.

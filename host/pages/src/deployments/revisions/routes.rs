@@ -122,7 +122,7 @@ pub struct RevisionPath {
     ),
     request_body = CreateRevisionRequest,
     responses((status = 200, description = "The draft.", body = RevisionCreated)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found revision_conflict render_failed capacity_reached path_refused plan_limit files_missing digest_mismatch storage_full"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found revision_conflict render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn create(
@@ -234,7 +234,7 @@ pub async fn releases(
     ),
     request_body = RepublishRequest,
     responses((status = 200, description = "Live, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached path_refused plan_limit files_missing digest_mismatch storage_full"))),
+    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn republish(

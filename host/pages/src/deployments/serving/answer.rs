@@ -15,8 +15,8 @@ use crate::config::Config;
 use crate::content::{Digest, Encoding};
 use crate::deployments::forms;
 use crate::deployments::sites::{
-    SiteAnswer, SiteFile, SiteManifest, SiteRequest, is_compressible, is_html, is_runtime_path,
-    media_type,
+    HeaderScope, RuleRedirect, SiteAnswer, SiteFile, SiteManifest, SiteRequest, is_compressible,
+    is_html, is_runtime_path, keeps_from_edges, media_type,
 };
 use crate::http::NOSNIFF;
 use crate::http::document;
@@ -165,11 +165,25 @@ pub(in crate::deployments) async fn site_response(
                 is_view: false,
             });
         }
+        SiteAnswer::Rule(redirect) => {
+            return Ok(SiteResponse {
+                response: rule_response(&redirect, request)?,
+                is_view: false,
+            });
+        }
         SiteAnswer::Missing => return Err(Problem::not_found()),
     };
     let file = site.files.get(path).copied();
     let file = file.ok_or_else(Problem::not_found)?;
     let mut headers = site_file_headers(serving, page, request, path)?;
+    let scope = HeaderScope {
+        is_missing: status == StatusCode::NOT_FOUND,
+        is_own_origin: request.origin == RequestOrigin::Project,
+    };
+    site.rules.add_headers(&request.path, scope, &mut headers);
+    if keeps_from_edges(&headers) {
+        headers.remove(CDN_CACHE_CONTROL);
+    }
     if is_routed {
         // Another request for the address has another answer, which an edge may not know.
         headers.remove(CDN_CACHE_CONTROL);
@@ -286,6 +300,19 @@ async fn streamed_response(
     let held = serving.hold_stream(reader.bytes_in_memory())?;
     let read = held.attach(reader.read(range.start as u64..range.end as u64));
     Ok((status, headers, Body::from_stream(read)).into_response())
+}
+
+/// Redirects as a rule of the site says. Nobody keeps the answer: the next revision may have another rule.
+fn rule_response(
+    redirect: &RuleRedirect<'_>,
+    request: &SiteHttpRequest<'_>,
+) -> Result<Response, Problem> {
+    let location = redirect.location(request.mount, request.query);
+    let headers = [
+        (header::LOCATION, HeaderValue::try_from(location)?),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Ok((redirect.status, headers).into_response())
 }
 
 /// Redirects to another path, with the query of the request.

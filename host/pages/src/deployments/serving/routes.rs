@@ -110,9 +110,12 @@ pub struct SitePath {
     responses(
         (status = 200, description = "The file, with the media type of its ending.", content_type = "application/octet-stream", body = String),
         (status = 206, description = "The range that was asked for.", content_type = "application/octet-stream", body = String),
-        (status = 302, description = "For a browser that opens a project's frontend on the API or the sites host, where projects have origins of their own: on to that of the project."),
+        (status = 301, description = "Where a rule in the site's `_redirects` leads."),
+        (status = 302, description = "Where a rule in the site's `_redirects` leads. Or, for a browser that opens a project's frontend on the API or the sites host, where projects have origins of their own: on to that of the project."),
+        (status = 303, description = "Where a rule in the site's `_redirects` leads."),
         (status = 304, description = "The file has not changed."),
-        (status = 308, description = "To the address of the page or the folder.")
+        (status = 307, description = "Where a rule in the site's `_redirects` leads."),
+        (status = 308, description = "To the address of the page or the folder, or where a rule in the site's `_redirects` leads.")
     ),
     extensions(("x-problems" = json!("disabled not_found range_not_satisfiable capacity_reached")))
 )]

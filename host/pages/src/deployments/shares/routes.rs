@@ -45,7 +45,7 @@ const MAX_REVEAL_BYTES: u64 = 4 << 10;
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
     request_body = DeployFrontendRequest,
     responses((status = 201, description = "Published, and durable.", body = Deployed)),
-    extensions(("x-problems" = json!("invalid_request invalid_json render_failed path_refused plan_limit unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request invalid_json render_failed path_refused rules_refused plan_limit unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn deploy(

@@ -1,6 +1,6 @@
 //! Addresses below a site's mount, and the files that answer there.
 
-use super::SiteManifest;
+use super::{RuleRedirect, SiteManifest, is_rule_file};
 
 /// Document of a folder.
 const INDEX_FILE: &str = "index.html";
@@ -29,6 +29,8 @@ pub enum SiteAnswer<'m> {
     NotFoundPage(&'m str),
     /// Another path of the site.
     Redirect(String),
+    /// Another address, by a rule.
+    Rule(RuleRedirect<'m>),
     /// Nothing of the site.
     Missing,
 }
@@ -37,8 +39,14 @@ impl SiteManifest {
     /// Finds what answers a request.
     pub fn answer(&self, request: SiteRequest<'_>) -> SiteAnswer<'_> {
         let path = request.path;
+        if let Some(redirect) = self.rules.redirect(path) {
+            return SiteAnswer::Rule(redirect);
+        }
         if let Some(found) = self.file_or_redirect(path) {
             return found;
+        }
+        if let Some(file) = self.rewritten(path) {
+            return SiteAnswer::File(file);
         }
         let name = path.rsplit('/').next().unwrap_or(path);
         if request.is_navigation
@@ -74,11 +82,24 @@ impl SiteManifest {
         index.map(|_| SiteAnswer::Redirect(folder))
     }
 
-    /// Returns the path of a file as the manifest has it.
+    /// Finds the file that answers in place of a path by a rule. It is looked up once: a rule leads to no other rule.
+    fn rewritten(&self, path: &str) -> Option<&str> {
+        let target = self.rules.rewrite(path)?;
+        match self.file_or_redirect(&target)? {
+            SiteAnswer::File(file) => Some(file),
+            // The page of a folder, or a page without its ending.
+            SiteAnswer::Redirect(other) => match self.file_or_redirect(&other)? {
+                SiteAnswer::File(file) => Some(file),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the path of a file as the manifest has it, if the file may be served.
     fn file(&self, path: &str) -> Option<&str> {
-        self.files
-            .get_key_value(path)
-            .map(|(path, _)| path.as_str())
+        let (path, _) = self.files.get_key_value(path)?;
+        (!is_rule_file(path)).then_some(path.as_str())
     }
 
     /// Finds the page for missing files in the folder of a path, or above it.
@@ -91,7 +112,11 @@ impl SiteManifest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SiteFile;
+    use svc_sandbox::{
+        PatternPart, RedirectRule, RedirectTarget, SiteRules as JudgedRules, TargetPart,
+    };
+
+    use super::super::{SiteFile, SiteRules};
     use super::*;
     use crate::content::Digest;
 
@@ -118,6 +143,9 @@ mod tests {
             SiteAnswer::Fallback(file) => format!("200 {file}"),
             SiteAnswer::NotFoundPage(file) => format!("404 {file}"),
             SiteAnswer::Redirect(path) => format!("308 {path}"),
+            SiteAnswer::Rule(rule) => {
+                format!("{} {}", rule.status.as_u16(), rule.location("/", None))
+            }
             SiteAnswer::Missing => "404".to_owned(),
         };
         match (answer(true), answer(false)) {
@@ -168,6 +196,69 @@ mod tests {
         ] {
             assert_eq!(answers(&site, path), expected, "{path}");
         }
+    }
+
+    /// Makes rules of paths without placeholders, and of `*` for all paths.
+    fn rules(rules: &[(&str, &str, u16)]) -> SiteRules {
+        let redirects = rules.iter().map(|(from, to, status)| RedirectRule {
+            pattern: match *from {
+                "*" => vec![PatternPart::Rest],
+                from => vec![PatternPart::Text(from.to_owned())],
+            },
+            target: RedirectTarget {
+                origin: None,
+                path: vec![TargetPart::Text((*to).to_owned())],
+                query: None,
+                fragment: None,
+            },
+            status: *status,
+        });
+        let judged = JudgedRules {
+            redirects: redirects.collect(),
+            headers: Vec::new(),
+        };
+        SiteRules::new(judged).unwrap()
+    }
+
+    #[test]
+    fn rules_come_before_and_after_files() {
+        let files = [
+            "index.html",
+            "a.html",
+            "docs/index.html",
+            "_headers",
+            "_redirects",
+        ];
+        let mut site = site(&files, Some("index.html"));
+        site.rules = rules(&[
+            ("a", "moved", 301),
+            ("docs/", "x", 200),
+            ("app", "docs", 200),
+            ("page", "a/", 200),
+            ("chain", "app", 200),
+            ("secret", "_headers", 200),
+            ("gone", "nothing", 200),
+        ]);
+        for (path, expected) in [
+            ("a", "301 /moved"),
+            ("a.html", "a.html"),
+            ("docs/", "docs/index.html"),
+            ("app", "docs/index.html"),
+            ("page", "a.html"),
+            ("chain", "200 index.html | 404"),
+            ("secret", "200 index.html | 404"),
+            ("gone", "200 index.html | 404"),
+            ("_headers", "200 index.html | 404"),
+            ("_redirects", "200 index.html | 404"),
+        ] {
+            assert_eq!(answers(&site, path), expected, "{path}");
+        }
+        site.rules = rules(&[("*", "index.html", 200), ("*", "index.html", 302)]);
+        assert_eq!(answers(&site, "index.html"), "index.html", "it is no loop");
+        assert_eq!(answers(&site, "x.js"), "302 /index.html");
+        site.rules = rules(&[("*", "index.html", 200)]);
+        assert_eq!(answers(&site, "x.js"), "index.html");
+        assert_eq!(answers(&site, "_headers"), "index.html");
     }
 
     #[test]

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use svc_sandbox::SiteRules as JudgedRules;
 use utoipa::ToSchema;
 
+use super::SiteRules;
 use crate::content::Digest;
 
 /// A file of a site.
@@ -46,6 +48,8 @@ pub struct SiteManifest {
     pub files: BTreeMap<String, SiteFile>,
     /// Options of the site.
     pub options: SiteOptions,
+    /// Rules that a guest has read in the files.
+    pub rules: SiteRules,
 }
 
 /// Stored form of a manifest.
@@ -53,6 +57,8 @@ pub struct SiteManifest {
 struct StoredManifest {
     files: Vec<(String, String, u64, Option<String>)>,
     options: SiteOptions,
+    #[serde(default, skip_serializing_if = "JudgedRules::is_empty")]
+    rules: JudgedRules,
 }
 
 impl SiteManifest {
@@ -100,6 +106,7 @@ impl SiteManifest {
         serde_json::to_vec(&StoredManifest {
             files: files.collect(),
             options: self.options.clone(),
+            rules: self.rules.judged().clone(),
         })
     }
 
@@ -124,6 +131,7 @@ impl SiteManifest {
         Some(Self {
             files: files.collect::<Option<_>>()?,
             options: stored.options,
+            rules: SiteRules::new(stored.rules)?,
         })
     }
 
@@ -141,10 +149,8 @@ impl SiteManifest {
     /// Returns about how many bytes this takes in memory.
     pub fn memory(&self) -> u64 {
         let entry = size_of::<(String, SiteFile)>() as u64;
-        self.files
-            .keys()
-            .map(|path| path.len() as u64 + entry)
-            .sum()
+        let files = self.files.keys().map(|path| path.len() as u64 + entry);
+        files.sum::<u64>() + self.rules.memory()
     }
 }
 
@@ -163,7 +169,7 @@ mod tests {
         };
         SiteManifest {
             files: paths.iter().map(file).collect(),
-            options: SiteOptions::default(),
+            ..SiteManifest::default()
         }
     }
 
@@ -179,7 +185,7 @@ mod tests {
         let paths = ["\u{fb33}", "\u{1f600}", "a\"b", "é"];
         let mut site = SiteManifest {
             files: paths.map(|path| (path.to_owned(), file)).into(),
-            options: SiteOptions::default(),
+            ..SiteManifest::default()
         };
         let expected = format!(
             "{{\"files\":{{\"a\\\"b\":\"{digest}\",\"é\":\"{digest}\",\"\u{1f600}\":\"{digest}\",\"\u{fb33}\":\"{digest}\"}},\"options\":{{}}}}"
@@ -202,8 +208,20 @@ mod tests {
     fn the_stored_form_is_read_again() {
         let mut site = manifest(&["index.html", "large.bin", "docs/ü.html"]);
         site.options.fallback = Some("index.html".to_owned());
+        let without_rules = site.clone();
+        let before = site.to_object().unwrap();
+        assert!(!String::from_utf8(before).unwrap().contains("rules"));
+        let rules = r#"{"redirects":[{"pattern":[{"text":"a/"},"rest"],"target":{"path":[{"capture":0}]},"status":301}],
+            "headers":[{"pattern":["placeholder"],"headers":[["x-a","b"]]}]}"#;
+        site.rules = SiteRules::new(serde_json::from_str(rules).unwrap()).unwrap();
         let read = SiteManifest::from_object(&site.to_object().unwrap()).unwrap();
         assert_eq!(read, site);
+        assert_eq!(
+            site.to_canonical().unwrap(),
+            without_rules.to_canonical().unwrap(),
+            "rules follow from the files"
+        );
+        assert!(site.memory() > without_rules.memory());
         assert_eq!(site.size(), SiteSize { files: 3, bytes: 9 });
         assert!(SiteManifest::from_object(b"{}").is_none());
         assert!(SiteManifest::digests_of_canonical(b"{\"files\":{\"a\":\"b\"}}").is_none());

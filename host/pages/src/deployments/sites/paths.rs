@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use svc_sandbox::RuleFile;
 use unicode_normalization::is_nfc;
 
 /// Most bytes of a path, and of each of its segments.
@@ -11,8 +12,6 @@ const MAX_SEGMENT_BYTES: usize = 255;
 const PLATFORM_SEGMENT: &str = "_svc";
 /// The one segment that may begin with a dot.
 const WELL_KNOWN_SEGMENT: &str = ".well-known";
-/// Files that are rules for the server, in other services.
-const RULE_FILES: [&str; 2] = ["_headers", "_redirects"];
 /// Paths below a page's address that are its runtime's.
 const RUNTIME_PATHS: [&str; 14] = [
     "api/op",
@@ -68,9 +67,6 @@ pub fn path_fault(path: &str) -> Option<&'static str> {
     if path.split('/').next() == Some(PLATFORM_SEGMENT) {
         return Some("begins with _svc/, which is the platform's own");
     }
-    if RULE_FILES.contains(&path) {
-        return Some("has rules, which this server does not apply yet: take the file out");
-    }
     path.split('/').find_map(segment_fault)
 }
 
@@ -85,6 +81,11 @@ fn segment_fault(segment: &str) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Whether a file has the rules of its site. It is never served.
+pub fn is_rule_file(path: &str) -> bool {
+    RuleFile::ALL.iter().any(|file| file.path() == path)
 }
 
 /// Refuses a set of paths of which one breaks a rule, or is another one's folder.
@@ -166,6 +167,8 @@ mod tests {
             "a/.well-known/x",
             "docs/_svc/x",
             "docs/_headers",
+            "_headers",
+            "_redirects",
             "raw",
             &longest,
         ] {
@@ -188,8 +191,6 @@ mod tests {
             "u\u{308}.html",
             "_svc/runtime.js",
             "_svc",
-            "_redirects",
-            "_headers",
             ".git/config",
             "a/.env",
             ".well-known2/x",
@@ -197,6 +198,14 @@ mod tests {
             &path,
         ] {
             assert!(path_fault(path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn rules_are_in_files_at_the_root() {
+        assert!(is_rule_file("_headers") && is_rule_file("_redirects"));
+        for path in ["_headers.html", "docs/_headers", "_Headers", ""] {
+            assert!(!is_rule_file(path), "{path}");
         }
     }
 
