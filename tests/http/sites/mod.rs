@@ -2,12 +2,15 @@
 
 mod blobs;
 mod drafts;
+mod encodings;
 mod ends;
 mod hostile_paths;
+mod immutable;
 mod publications;
 mod serving;
 mod shares;
 mod single_files;
+mod skew;
 
 use http::Method;
 use serde_json::{Value, json};

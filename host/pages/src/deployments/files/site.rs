@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
+use super::immutables::JudgedImmutables;
 use super::model::{FileError, FileOwner, FileRoom, FileUsage, NewSite, NewSiteFile, SiteTitle};
+use super::published::PublishedFiles;
 use super::service::ProjectFiles;
 use super::store;
 use crate::config::Limits;
@@ -38,20 +40,9 @@ pub struct PreparedSite {
     pub title: String,
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
+    /// Whether some files are deleted by name.
+    pub(in crate::deployments) deletes_files: bool,
     pub(in crate::deployments) files: Arc<PublishedFiles>,
-}
-
-/// Files that a publication names, for its transaction.
-#[derive(Debug)]
-pub(in crate::deployments) struct PublishedFiles {
-    owner: FileOwner,
-    /// Version of the owner's files for which the named ones were found.
-    version: i64,
-    /// Files that the owner has.
-    named: Vec<Digest>,
-    /// Files that the owner gets.
-    stored: Vec<Arc<StoredFile>>,
-    room: FileRoom,
 }
 
 /// Files of an owner, as they are before a site is prepared.
@@ -69,31 +60,11 @@ impl PreparedSite {
     }
 }
 
-impl PublishedFiles {
-    /// Gives the files of a publication to their owner, inside its transaction, if they and the room for them are still there.
-    ///
-    /// # Errors
-    /// `Missing`, `StorageFull`, `InstallationFull`.
-    pub(in crate::deployments) fn adopt(&self, tx: &Tx<'_>) -> Result<(), FileError> {
-        let owner = &self.owner;
-        if store::version(tx, owner).map_err(control::Error::from)? != self.version {
-            let there = store::find(tx, owner, &self.named).map_err(control::Error::from)?;
-            refuse_missing(&self.named, &there)?;
-        }
-        for file in &self.stored {
-            if store::has(tx, owner, &file.digest).map_err(control::Error::from)? {
-                continue;
-            }
-            let used = store::usage(tx, owner).map_err(control::Error::from)?;
-            self.room.check(used, file.bytes)?;
-            store::insert(tx, owner, file, None)?;
-        }
-        Ok(store::raise_version(tx, owner)?)
-    }
-}
-
 /// Refuses digests of which there is no file.
-fn refuse_missing(named: &[Digest], there: &HashMap<Digest, SiteFile>) -> Result<(), FileError> {
+pub(super) fn refuse_missing(
+    named: &[Digest],
+    there: &HashMap<Digest, SiteFile>,
+) -> Result<(), FileError> {
     let missing = named.iter().filter(|digest| !there.contains_key(digest));
     let missing: Vec<Digest> = missing.copied().collect();
     match missing.is_empty() {
@@ -133,9 +104,10 @@ impl ProjectFiles {
     ///
     /// # Errors
     /// [`FileError`]; nothing refers to what was stored by then.
-    pub async fn prepare(
+    pub(in crate::deployments) async fn prepare(
         &self,
         project: &Project,
+        deployment: Option<DeploymentId>,
         new: NewSite,
         title: SiteTitle,
     ) -> Result<PreparedSite, FileError> {
@@ -145,8 +117,8 @@ impl ProjectFiles {
             .control
             .read(move |c| Ok(workspaces::plan_of(c, &workspace)?));
         let limits = plan.await?.file_limits(&self.infra.config.limits);
-        self.prepare_for((&project.id).into(), limits, new, title)
-            .await
+        let at = ((&project.id).into(), deployment);
+        self.prepare_for(at, limits, new, title).await
     }
 
     /// Prepares the site of a quick share, which is as large as a request may be.
@@ -166,12 +138,13 @@ impl ProjectFiles {
             file_bytes: most,
             storage_bytes: most,
         };
-        self.prepare_for(share.into(), limits, new, title).await
+        self.prepare_for((share.into(), None), limits, new, title)
+            .await
     }
 
     async fn prepare_for(
         &self,
-        owner: FileOwner,
+        (owner, deployment): (FileOwner, Option<DeploymentId>),
         limits: FileLimits,
         new: NewSite,
         title: SiteTitle,
@@ -184,6 +157,7 @@ impl ProjectFiles {
         new.check_bounds(&limits, &known.files)?;
         refuse_missing(&named, &known.files)?;
         new.check_sizes(&known.files)?;
+        let compared = self.compare_immutables(deployment, &new).await?;
         let room = FileRoom {
             owner: limits.storage_bytes,
             all: self.infra.config.limits.storage_total_bytes,
@@ -192,12 +166,16 @@ impl ProjectFiles {
         let start_page = new.files.get(START_PAGE).cloned();
         let (manifest, stored) = self.store_files(new, &known.files).await?;
         drop(counted);
+        let texts = self.texts_to_encode(&owner, &manifest).await?;
+        let immutables = self.store_immutables(compared).await?;
         let files = Arc::new(PublishedFiles {
             owner,
             version: known.version,
             named,
             stored,
+            texts,
             room,
+            immutables,
         });
         let finished = self.finish(manifest, start_page, title, Arc::clone(&files));
         let finished = finished.await;
@@ -216,7 +194,8 @@ impl ProjectFiles {
         files: &PublishedFiles,
     ) -> Result<(), FileError> {
         let objects = files.stored.iter().flat_map(|file| file.stored_objects());
-        self.forget(objects.collect()).await
+        let list = files.immutables.as_ref().map(JudgedImmutables::object);
+        self.forget(objects.chain(list).collect()).await
     }
 
     /// Finds the title of a site whose files are stored, and stores its manifest.
@@ -235,10 +214,14 @@ impl ProjectFiles {
             }
         };
         let warnings = warnings(&manifest);
+        let deletes_files = !manifest.deleted.is_empty();
+        let listed = files.immutables.as_ref().map_or(0, |judged| judged.bytes);
+        let publication = self.pipeline.store_site(manifest).await?;
         Ok(PreparedSite {
-            publication: self.pipeline.store_site(manifest).await?,
+            publication: publication.with_bytes(listed),
             title,
             warnings,
+            deletes_files,
             files,
         })
     }
@@ -287,6 +270,7 @@ impl ProjectFiles {
         let mut manifest = SiteManifest {
             files: BTreeMap::new(),
             options: new.options,
+            deleted: new.deleted,
         };
         let mut stored = Vec::new();
         for (path, file, new) in files {
@@ -524,7 +508,9 @@ mod tests {
             files: files.collect(),
             options: SiteOptions {
                 fallback: fallback.map(str::to_owned),
+                ..SiteOptions::default()
             },
+            deleted: BTreeSet::new(),
         }
     }
 

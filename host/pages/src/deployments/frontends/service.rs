@@ -167,7 +167,7 @@ impl Frontends {
             (Some(title), _) => SiteTitle::Given(title),
             (None, slug) => SiteTitle::OfStartPage(slug.clone().unwrap_or_default()),
         };
-        let site = self.files.prepare(&project, new.site, title).await?;
+        let site = self.files.prepare(&project, None, new.site, title).await?;
         let files = site.files();
         let made = self
             .publish_site(project, site, new.requested_slug, keep)
@@ -205,7 +205,7 @@ impl Frontends {
             .pipeline
             .publish(site.publication, address, now, move |tx, published| {
                 claim_in(tx, &project, &frontend, &caps)?;
-                files.adopt(tx)?;
+                files.adopt_live(tx, &frontend.id, now)?;
                 activate_in(tx, &project, &mut frontend, published)?;
                 keep.store(tx, &frontend)?;
                 Ok::<_, FrontendError>(frontend)

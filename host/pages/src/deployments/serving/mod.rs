@@ -2,11 +2,13 @@
 
 pub mod answer;
 mod expiry;
+mod former_files;
 pub mod pages;
 pub mod password;
 mod problems;
 pub mod routes;
 mod service;
+mod site_files;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;

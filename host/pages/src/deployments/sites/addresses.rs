@@ -1,6 +1,7 @@
 //! Addresses below a site's mount, and the files that answer there.
 
 use super::SiteManifest;
+use super::paths::MAX_PATH_BYTES;
 
 /// Document of a folder.
 const INDEX_FILE: &str = "index.html";
@@ -34,12 +35,9 @@ pub enum SiteAnswer<'m> {
 }
 
 impl SiteManifest {
-    /// Finds what answers a request.
-    pub fn answer(&self, request: SiteRequest<'_>) -> SiteAnswer<'_> {
+    /// Finds what answers a request where no file does.
+    pub fn in_place_of_file(&self, request: SiteRequest<'_>) -> SiteAnswer<'_> {
         let path = request.path;
-        if let Some(found) = self.file_or_redirect(path) {
-            return found;
-        }
         let name = path.rsplit('/').next().unwrap_or(path);
         if request.is_navigation
             && !name.contains('.')
@@ -54,7 +52,8 @@ impl SiteManifest {
         }
     }
 
-    fn file_or_redirect(&self, path: &str) -> Option<SiteAnswer<'_>> {
+    /// Finds the file that answers at a path, or the path at which it does.
+    pub fn file_or_redirect(&self, path: &str) -> Option<SiteAnswer<'_>> {
         if path.is_empty() {
             return self.file(INDEX_FILE).map(SiteAnswer::File);
         }
@@ -84,6 +83,8 @@ impl SiteManifest {
     /// Finds the page for missing files in the folder of a path, or above it.
     fn nearest_not_found_page(&self, path: &str) -> Option<&str> {
         let folders = path.match_indices('/').rev().map(|(end, _)| &path[..=end]);
+        // No file is in a folder with a longer path.
+        let folders = folders.filter(|folder| folder.len() < MAX_PATH_BYTES);
         let mut folders = folders.chain([""]);
         folders.find_map(|folder| self.file(&format!("{folder}{NOT_FOUND_FILE}")))
     }
@@ -110,9 +111,11 @@ mod tests {
     }
 
     fn answers(site: &SiteManifest, path: &str) -> String {
-        let answer = |is_navigation| match site.answer(SiteRequest {
-            path,
-            is_navigation,
+        let answer = |is_navigation| match site.file_or_redirect(path).unwrap_or_else(|| {
+            site.in_place_of_file(SiteRequest {
+                path,
+                is_navigation,
+            })
         }) {
             SiteAnswer::File(file) => file.to_owned(),
             SiteAnswer::Fallback(file) => format!("200 {file}"),

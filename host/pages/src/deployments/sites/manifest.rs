@@ -3,7 +3,7 @@
 //! It has two forms. The canonical one (RFC 8785) names each file's SHA-256 and nothing else: its own digest is that of the site's
 //! content. The other one is what serving needs, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,6 +28,10 @@ pub struct SiteOptions {
     /// File that answers a navigation to a path without an ending where no file is: the page of an app that routes by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
+    /// Paths whose files never change: each is `/` and a path, or the beginning of one with a `*` at its end, as in `/assets/*`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 100)]
+    pub immutable: Vec<String>,
 }
 
 /// Number and length of a site's files.
@@ -46,6 +50,8 @@ pub struct SiteManifest {
     pub files: BTreeMap<String, SiteFile>,
     /// Options of the site.
     pub options: SiteOptions,
+    /// Paths of files that the revision has deleted by name: those of earlier revisions are served to nobody.
+    pub deleted: BTreeSet<String>,
 }
 
 /// Stored form of a manifest.
@@ -53,6 +59,8 @@ pub struct SiteManifest {
 struct StoredManifest {
     files: Vec<(String, String, u64, Option<String>)>,
     options: SiteOptions,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    deleted: BTreeSet<String>,
 }
 
 impl SiteManifest {
@@ -100,6 +108,7 @@ impl SiteManifest {
         serde_json::to_vec(&StoredManifest {
             files: files.collect(),
             options: self.options.clone(),
+            deleted: self.deleted.clone(),
         })
     }
 
@@ -124,6 +133,7 @@ impl SiteManifest {
         Some(Self {
             files: files.collect::<Option<_>>()?,
             options: stored.options,
+            deleted: stored.deleted,
         })
     }
 
@@ -141,10 +151,10 @@ impl SiteManifest {
     /// Returns about how many bytes this takes in memory.
     pub fn memory(&self) -> u64 {
         let entry = size_of::<(String, SiteFile)>() as u64;
-        self.files
-            .keys()
-            .map(|path| path.len() as u64 + entry)
-            .sum()
+        let files = self.files.keys().map(|path| path.len() as u64 + entry);
+        let names = self.deleted.iter().chain(&self.options.immutable);
+        let names = names.map(|name| name.len() as u64 + size_of::<String>() as u64);
+        files.chain(names).sum()
     }
 }
 
@@ -163,7 +173,7 @@ mod tests {
         };
         SiteManifest {
             files: paths.iter().map(file).collect(),
-            options: SiteOptions::default(),
+            ..SiteManifest::default()
         }
     }
 
@@ -179,7 +189,7 @@ mod tests {
         let paths = ["\u{fb33}", "\u{1f600}", "a\"b", "é"];
         let mut site = SiteManifest {
             files: paths.map(|path| (path.to_owned(), file)).into(),
-            options: SiteOptions::default(),
+            ..SiteManifest::default()
         };
         let expected = format!(
             "{{\"files\":{{\"a\\\"b\":\"{digest}\",\"é\":\"{digest}\",\"\u{1f600}\":\"{digest}\",\"\u{fb33}\":\"{digest}\"}},\"options\":{{}}}}"
@@ -191,9 +201,12 @@ mod tests {
             Some(vec![digest; 4])
         );
         site.options.fallback = Some("index.html".to_owned());
+        site.options.immutable = vec!["/a/*".to_owned()];
+        // What is deleted is no content.
+        site.deleted.insert("old".to_owned());
         let form = String::from_utf8(site.to_canonical().unwrap()).unwrap();
         assert!(
-            form.ends_with(",\"options\":{\"fallback\":\"index.html\"}}"),
+            form.ends_with(",\"options\":{\"fallback\":\"index.html\",\"immutable\":[\"/a/*\"]}}"),
             "{form}"
         );
     }
@@ -202,6 +215,8 @@ mod tests {
     fn the_stored_form_is_read_again() {
         let mut site = manifest(&["index.html", "large.bin", "docs/ü.html"]);
         site.options.fallback = Some("index.html".to_owned());
+        site.options.immutable = vec!["/docs/*".to_owned()];
+        site.deleted.insert("old".to_owned());
         let read = SiteManifest::from_object(&site.to_object().unwrap()).unwrap();
         assert_eq!(read, site);
         assert_eq!(site.size(), SiteSize { files: 3, bytes: 9 });
