@@ -15,3 +15,32 @@ CREATE INDEX file_owners_due ON file_owners (owner_id) WHERE is_due = 1;
 
 -- Slug of the site that an edge may hold at the root of the project's origin, as it was last told.
 ALTER TABLE projects ADD COLUMN edge_root TEXT;
+
+-- Revisions of sites that were live a short time ago: their files serve tabs that were opened then.
+CREATE TABLE former_revisions (
+    -- Order in which they were displaced.
+    number INTEGER PRIMARY KEY,
+    deployment_id TEXT NOT NULL,
+    revision_id TEXT NOT NULL,
+    -- Until when its files are served.
+    until INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX former_revisions_by_revision ON former_revisions (deployment_id, revision_id);
+CREATE INDEX former_revisions_by_end ON former_revisions (until);
+-- Whether the revision deletes files by name: no earlier revision's serve open tabs then.
+ALTER TABLE revisions ADD COLUMN deletes_files INTEGER NOT NULL DEFAULT 0;
+
+-- Object that lists what was live at immutable paths of a site; NULL where nothing was.
+ALTER TABLE deployments ADD COLUMN immutable_digest BLOB;
+CREATE INDEX deployments_by_immutables ON deployments (immutable_digest) WHERE immutable_digest IS NOT NULL;
+-- That object as it will be once a draft is live, and as it was when the draft was judged by it. A draft without immutable paths has none.
+ALTER TABLE revisions ADD COLUMN immutable_digest BLOB;
+ALTER TABLE revisions ADD COLUMN immutable_base BLOB;
+CREATE INDEX revisions_by_immutables ON revisions (immutable_digest) WHERE immutable_digest IS NOT NULL;
+
+-- Object of a text file's encodings; NULL where none was made.
+ALTER TABLE blobs ADD COLUMN encoded_digest BLOB;
+CREATE INDEX blobs_by_encodings ON blobs (encoded_digest) WHERE encoded_digest IS NOT NULL;
+-- Since when encodings of the file are to be made.
+ALTER TABLE blobs ADD COLUMN encode_since INTEGER;
+CREATE INDEX blobs_to_encode ON blobs (encode_since) WHERE encode_since IS NOT NULL;

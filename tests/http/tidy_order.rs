@@ -34,6 +34,7 @@ const DEPLOYMENTS: &[&[&str]] = &[
         "address",
         "forms",
         "once_files",
+        "open_tabs",
         "problems",
         "requests",
         "views",

@@ -18,6 +18,16 @@ impl Digest {
         Self(value)
     }
 
+    /// Makes a digest of its bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes of the digest.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Returns the directory and the file under which the object is stored. Objects are spread over 256 directories.
     pub fn storage_path(&self) -> (String, String) {
         let mut shard = self.to_string();

@@ -125,6 +125,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
             Ok(tokio::task::spawn_blocking(move || control.empty_log_if_deleted()).await??)
         };
         ControlOwner SWEEP_INTERVAL "ending files that nothing names" async |app| app.files.sweep().await;
+        ControlOwner SWEEP_INTERVAL "encoding files of sites" async |app| app.files.make_encodings().await;
         ControlOwner SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
         ControlOwner PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.send_due().await,
@@ -156,6 +157,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
             app.visitors.sweep().await?;
             app.shares.forget_old_tokens().await?;
             app.revisions.end_old_drafts().await?;
+            app.revisions.forget_former().await?;
             app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };

@@ -2,8 +2,10 @@
 
 mod blobs;
 mod drafts;
+mod encodings;
 mod ends;
 mod hostile_paths;
+mod immutable;
 mod mounts;
 mod preview_origins;
 mod publications;
@@ -13,6 +15,7 @@ mod runtime_by_address;
 mod serving;
 mod shares;
 mod single_files;
+mod skew;
 
 use http::Method;
 use serde_json::{Value, json};

@@ -15,6 +15,7 @@ pub mod forms;
 pub mod frontends;
 pub mod model;
 mod once_files;
+mod open_tabs;
 pub mod operators;
 mod problems;
 pub mod publication;

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Deployment, DeploymentType};
+use super::open_tabs;
 use super::sites::SiteSize;
 use crate::content::Digest;
 use crate::control::{Error, NamedColumnReader, Tx};
@@ -98,13 +99,14 @@ pub(super) fn is_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     remember_token(tx, id, now)?;
     let mut unused = remove_history(tx, id)?;
-    let removed: Option<([Option<Digest>; 2], ProjectId, String)> = tx
+    let removed: Option<([Option<Digest>; 3], ProjectId, String)> = tx
         .prepare_cached(
             "DELETE FROM deployments WHERE id = ?1
-             RETURNING source_digest, artifact_digest, project_id, content_type",
+             RETURNING source_digest, artifact_digest, immutable_digest, project_id, content_type",
         )?
         .query_row([id], |row| {
-            Ok(([row.get(0)?, row.get(1)?], row.get(2)?, row.get(3)?))
+            let digests = [row.get(0)?, row.get(1)?, row.get(2)?];
+            Ok((digests, row.get(3)?, row.get(4)?))
         })
         .optional()?;
     let was_there = removed.is_some();
@@ -125,18 +127,19 @@ pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<b
 fn remove_history(tx: &Tx<'_>, id: &DeploymentId) -> Result<BTreeSet<Digest>, Error> {
     let mut named = BTreeSet::new();
     let mut removing = tx.prepare_cached(
-        "DELETE FROM revisions WHERE deployment_id = ?1 RETURNING source_digest, preview_digest",
+        "DELETE FROM revisions WHERE deployment_id = ?1 RETURNING source_digest, preview_digest, immutable_digest",
     )?;
     let mut removed = removing.query([id])?;
     while let Some(row) = removed.next()? {
         named.extend(
-            [row.get::<_, Option<Digest>>(0)?, row.get(1)?]
+            [row.get::<_, Option<Digest>>(0)?, row.get(1)?, row.get(2)?]
                 .into_iter()
                 .flatten(),
         );
     }
     tx.prepare_cached("DELETE FROM releases WHERE deployment_id = ?1")?
         .execute([id])?;
+    open_tabs::forget_all(tx, id)?;
     Ok(named)
 }
 
@@ -175,6 +178,15 @@ pub(super) fn list_expired(
     .collect()
 }
 
+/// Returns the object with the encodings of a file, if they are made.
+pub(super) fn find_encodings(c: &Connection, file: &Digest) -> rusqlite::Result<Option<Digest>> {
+    c.prepare_cached(
+        "SELECT encoded_digest FROM blobs WHERE digest = ?1 AND encoded_digest IS NOT NULL LIMIT 1",
+    )?
+    .query_row([file], |row| row.get(0))
+    .optional()
+}
+
 /// Ids of the one-time shares that are there.
 pub(super) fn one_time_ids(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
     c.prepare("SELECT id FROM deployments WHERE one_time = 1")?
@@ -208,7 +220,10 @@ pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result
              OR EXISTS (SELECT 1 FROM revisions WHERE source_digest = ?1)
              OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM deployments WHERE immutable_digest = ?1)
+             OR EXISTS (SELECT 1 FROM revisions WHERE immutable_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)
+             OR EXISTS (SELECT 1 FROM blobs WHERE encoded_digest = ?1)
              OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)",
     )?
     .query_row([digest], |row| row.get(0))

@@ -111,6 +111,8 @@ limits! {
     staged_seconds = 86_400, 1;
     /// Time for which a draft of a site is kept that was never live, in seconds.
     draft_seconds = 2_592_000, 1;
+    /// Time for which tabs that were opened before a release of a site get the files of then, in seconds.
+    skew_seconds = 86_400, 0;
     /// Files sent a minute and principal.
     blob_per_minute = 6_000, 1;
     /// Files sent at once.

@@ -80,6 +80,7 @@ codes! {
     NoSubscription "no_subscription" 409 "No subscription" "The workspace has never had a subscription, so there is nothing to manage. Buy the plan first.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";
     FilesMissing "files_missing" 409 "Files missing" "The project does not have the files of these digests: `missing` lists them. Send them with PUT /api/v1/projects/{id}/blobs/{sha256}, then the same request again.";
+    ImmutableChanged "immutable_changed" 409 "Immutable file changed" "The site would have other bytes at paths that are immutable and were live: `paths` lists them. Browsers keep such files for a year. Give each another name, or take the pattern out of `options.immutable`.";
     ActionConflict "action_conflict" 409 "Action conflict" "An action has another version than expected: somebody else has changed it meanwhile, and nothing of this request was kept. `name`, `expected` and `found` say which. Read the action, make your change on top of it, and send that.";
     PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PriceKeyTaken "price_key_taken" 409 "Price key taken" "Another price that is on sale in the project has this key. Take that price off the catalog first, or choose another key.";

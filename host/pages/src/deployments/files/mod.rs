@@ -1,8 +1,11 @@
 //! Files of projects: sent ahead of the publication that names them, stored once, counted, and ended when nothing names them.
 
+mod encodings;
+mod immutables;
 mod model;
 pub mod operations;
 mod problems;
+mod published;
 pub mod requests;
 pub mod routes;
 mod rules;
@@ -16,4 +19,5 @@ pub use model::{FileBytes, FileError, FileOwner, NewSite, NewSiteFile, SiteTitle
 pub use service::ProjectFiles;
 pub use site::PreparedSite;
 
+pub(super) use immutables::{ImmutableVerdict, JudgedImmutables, release as release_immutables};
 pub(super) use site::move_to_project;

@@ -1,6 +1,6 @@
 //! Model of a project's files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -65,6 +65,12 @@ pub enum FileError {
     /// The options name a file that the site does not have.
     #[error("the site has no file `{0}`")]
     NoSuchFallback(String),
+    /// The site would have other bytes at immutable paths that were live.
+    #[error("{} immutable files have other bytes", .0.len())]
+    ImmutableChanged(Vec<String>),
+    /// Other immutable files became live since the site was compared with those that were.
+    #[error("other immutable files became live meanwhile")]
+    ImmutablesMoved,
     /// The files of all projects would take more than the installation allows.
     #[error("the files of all projects take all room that they may")]
     InstallationFull,
@@ -133,6 +139,8 @@ pub struct NewSite {
     pub files: BTreeMap<String, NewSiteFile>,
     /// Options of the site.
     pub options: SiteOptions,
+    /// Paths of files that are deleted by name.
+    pub deleted: BTreeSet<String>,
 }
 
 /// Title of a site that is about to be published.

@@ -5,6 +5,9 @@ use crate::deployments::sites::PathFault;
 use crate::http::extract::{body_too_large, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
 
+/// Paths that a problem names at most.
+const NAMED_PATHS: usize = 100;
+
 impl From<PathFault> for Problem {
     fn from(fault: PathFault) -> Self {
         let PathFault { path, reason } = fault;
@@ -15,6 +18,16 @@ impl From<PathFault> for Problem {
         .with("path", path)
         .with("reason", reason)
     }
+}
+
+/// Refuses other bytes at immutable paths, of which it names some.
+fn immutable_changed(paths: &[String]) -> Problem {
+    let named = &paths[..paths.len().min(NAMED_PATHS)];
+    Problem::new(
+        ProblemCode::ImmutableChanged,
+        format!("The site has other bytes at {} of its immutable paths, which were live: `paths` lists them. Browsers keep such files for a year: give each another name, or take its pattern out of `options.immutable`. Nothing was changed.", paths.len()),
+    )
+    .with("paths", named.to_vec())
 }
 
 impl From<FileError> for Problem {
@@ -63,6 +76,11 @@ impl From<FileError> for Problem {
             FileError::NoSuchFallback(path) => invalid_request(format!(
                 "In `options`: the site has no file `{path}`, which `fallback` names."
             )),
+            FileError::ImmutableChanged(paths) => immutable_changed(&paths),
+            FileError::ImmutablesMoved => Self::new(
+                ProblemCode::CapacityReached,
+                "Others publish immutable files of the site at the same time, again and again. Nothing was changed: try again in a moment.",
+            ),
             FileError::InstallationFull => Self::new(
                 ProblemCode::CapacityReached,
                 "The files of all projects take all room that this server has for them. The operator can raise it: `storage_total_bytes` in `[limits]` of the settings.",

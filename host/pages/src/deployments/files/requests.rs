@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::NewSiteFile;
 use crate::content::Digest;
-use crate::deployments::sites::check_paths;
+use crate::deployments::sites::{SiteOptions, check_paths, pattern_fault};
 use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 
@@ -91,6 +91,30 @@ pub fn checked_files(files: FileSources) -> Result<BTreeMap<String, NewSiteFile>
         Ok((path, file))
     });
     files.collect()
+}
+
+/// Most patterns of immutable paths.
+const MAX_PATTERNS: usize = 100;
+
+/// Checks the options of a site but for what its files say.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn checked_options(options: SiteOptions) -> Result<SiteOptions, Problem> {
+    let count = options.immutable.len();
+    if count > MAX_PATTERNS {
+        return Err(invalid_request(format!(
+            "In `options`: `immutable` has {count} patterns; {MAX_PATTERNS} is the most. Name folders with a `*` at the end."
+        )));
+    }
+    for pattern in &options.immutable {
+        if let Some(fault) = pattern_fault(pattern) {
+            return Err(invalid_request(format!(
+                "In `options`: the pattern `{pattern}` of `immutable` {fault}. Write `/path/of/a.file`, or the beginning of paths with a `*` at the end, as in `/assets/*`."
+            )));
+        }
+    }
+    Ok(options)
 }
 
 /// Whether a body asks for a site.

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
+use super::immutables::JudgedImmutables;
 use super::model::{FileError, FileOwner, FileRoom, FileUsage, NewSite, NewSiteFile, SiteTitle};
 use super::rules::RuleBounds;
+use super::published::PublishedFiles;
 use super::service::ProjectFiles;
 use super::{store, warnings};
 use crate::config::Limits;
 use crate::content::{Digest, FileWriter, StoredFile};
 use crate::control::{self, Tx};
 use crate::deployments::address::slugs_before_files;
+use crate::deployments::frontends::Frontend;
 use crate::deployments::publication::{PageSource, PublishError, StoredPublication};
 use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
 use crate::deployments::views::Warning;
@@ -36,20 +39,9 @@ pub struct PreparedSite {
     pub title: String,
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
+    /// Whether some files are deleted by name.
+    pub(in crate::deployments) deletes_files: bool,
     pub(in crate::deployments) files: Arc<PublishedFiles>,
-}
-
-/// Files that a publication names, for its transaction.
-#[derive(Debug)]
-pub(in crate::deployments) struct PublishedFiles {
-    owner: FileOwner,
-    /// Version of the owner's files for which the named ones were found.
-    version: i64,
-    /// Files that the owner has.
-    named: Vec<Digest>,
-    /// Files that the owner gets.
-    stored: Vec<Arc<StoredFile>>,
-    room: FileRoom,
 }
 
 /// Files of an owner, as they are before a site is prepared.
@@ -67,31 +59,11 @@ impl PreparedSite {
     }
 }
 
-impl PublishedFiles {
-    /// Gives the files of a publication to their owner, inside its transaction, if they and the room for them are still there.
-    ///
-    /// # Errors
-    /// `Missing`, `StorageFull`, `InstallationFull`.
-    pub(in crate::deployments) fn adopt(&self, tx: &Tx<'_>) -> Result<(), FileError> {
-        let owner = &self.owner;
-        if store::version(tx, owner).map_err(control::Error::from)? != self.version {
-            let there = store::find(tx, owner, &self.named).map_err(control::Error::from)?;
-            refuse_missing(&self.named, &there)?;
-        }
-        for file in &self.stored {
-            if store::has(tx, owner, &file.digest).map_err(control::Error::from)? {
-                continue;
-            }
-            let used = store::usage(tx, owner).map_err(control::Error::from)?;
-            self.room.check(used, file.bytes)?;
-            store::insert(tx, owner, file, None)?;
-        }
-        Ok(store::raise_version(tx, owner)?)
-    }
-}
-
 /// Refuses digests of which there is no file.
-fn refuse_missing(named: &[Digest], there: &HashMap<Digest, SiteFile>) -> Result<(), FileError> {
+pub(super) fn refuse_missing(
+    named: &[Digest],
+    there: &HashMap<Digest, SiteFile>,
+) -> Result<(), FileError> {
     let missing = named.iter().filter(|digest| !there.contains_key(digest));
     let missing: Vec<Digest> = missing.copied().collect();
     match missing.is_empty() {
@@ -126,19 +98,37 @@ pub(in crate::deployments) fn move_to_project(
     Ok(store::move_all(tx, &from, &to, more)?)
 }
 
+/// Frontend that a site is prepared for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::deployments) struct SiteTarget<'t> {
+    /// Its slug, as far as it is known.
+    pub(in crate::deployments) slug: Option<&'t str>,
+    /// Its id, if it is there already.
+    pub(in crate::deployments) deployment: Option<DeploymentId>,
+}
+
+impl<'t> From<&'t Frontend> for SiteTarget<'t> {
+    fn from(frontend: &'t Frontend) -> Self {
+        Self {
+            slug: Some(&frontend.slug),
+            deployment: Some(frontend.id),
+        }
+    }
+}
+
 impl ProjectFiles {
     /// Prepares a site that is to answer at a slug: all that may be refused is looked at before anything is stored.
     ///
     /// # Errors
     /// [`FileError`]; nothing refers to what was stored by then.
-    pub async fn prepare(
+    pub(in crate::deployments) async fn prepare(
         &self,
         project: &Project,
-        slug: Option<&str>,
+        target: SiteTarget<'_>,
         new: NewSite,
         title: SiteTitle,
     ) -> Result<PreparedSite, FileError> {
-        let (workspace, slug) = (project.workspace.id, slug.map(str::to_owned));
+        let (workspace, slug) = (project.workspace.id, target.slug.map(str::to_owned));
         let has_origin = self.infra.config.sites_domain.is_some();
         let label = has_origin.then(|| project.host_label.clone());
         let read = self.infra.control.read(move |c| {
@@ -149,9 +139,9 @@ impl ProjectFiles {
         let (plan, slugs) = read.await?;
         let limits = plan.file_limits(&self.infra.config.limits);
         let warning = warnings::of_slugs(new.files.keys().map(String::as_str), &slugs);
-        let owner = (&project.id).into();
+        let at = ((&project.id).into(), target.deployment);
         let site = (new, RuleBounds { is_share: false });
-        let mut prepared = self.prepare_for(owner, limits, site, title).await?;
+        let mut prepared = self.prepare_for(at, limits, site, title).await?;
         prepared.warnings.extend(warning);
         Ok(prepared)
     }
@@ -174,12 +164,13 @@ impl ProjectFiles {
             storage_bytes: most,
         };
         let site = (new, RuleBounds { is_share: true });
-        self.prepare_for(share.into(), limits, site, title).await
+        let at = (share.into(), None);
+        self.prepare_for(at, limits, site, title).await
     }
 
     async fn prepare_for(
         &self,
-        owner: FileOwner,
+        (owner, deployment): (FileOwner, Option<DeploymentId>),
         limits: FileLimits,
         (new, bounds): (NewSite, RuleBounds),
         title: SiteTitle,
@@ -193,6 +184,7 @@ impl ProjectFiles {
         refuse_missing(&named, &known.files)?;
         new.check_sizes(&known.files)?;
         let rules = self.judge_rules(&new, &known.files, bounds).await?;
+        let compared = self.compare_immutables(deployment, &new).await?;
         let room = FileRoom {
             owner: limits.storage_bytes,
             all: self.infra.config.limits.storage_total_bytes,
@@ -202,12 +194,16 @@ impl ProjectFiles {
         let (mut manifest, stored) = self.store_files(new, &known.files).await?;
         manifest.rules = rules;
         drop(counted);
+        let texts = self.texts_to_encode(&owner, &manifest).await?;
+        let immutables = self.store_immutables(compared).await?;
         let files = Arc::new(PublishedFiles {
             owner,
             version: known.version,
             named,
             stored,
+            texts,
             room,
+            immutables,
         });
         let finished = self.finish(manifest, start_page, title, Arc::clone(&files));
         let finished = finished.await;
@@ -226,7 +222,8 @@ impl ProjectFiles {
         files: &PublishedFiles,
     ) -> Result<(), FileError> {
         let objects = files.stored.iter().flat_map(|file| file.stored_objects());
-        self.forget(objects.collect()).await
+        let list = files.immutables.as_ref().map(JudgedImmutables::object);
+        self.forget(objects.chain(list).collect()).await
     }
 
     /// Finds the title of a site whose files are stored, and stores its manifest.
@@ -245,10 +242,14 @@ impl ProjectFiles {
             }
         };
         let warnings = warnings::of_site(&manifest);
+        let deletes_files = !manifest.deleted.is_empty();
+        let listed = files.immutables.as_ref().map_or(0, |judged| judged.bytes);
+        let publication = self.pipeline.store_site(manifest).await?;
         Ok(PreparedSite {
-            publication: self.pipeline.store_site(manifest).await?,
+            publication: publication.with_bytes(listed),
             title,
             warnings,
+            deletes_files,
             files,
         })
     }
@@ -296,6 +297,7 @@ impl ProjectFiles {
             .await?;
         let mut manifest = SiteManifest {
             options: new.options,
+            deleted: new.deleted,
             ..SiteManifest::default()
         };
         let mut stored = Vec::new();
@@ -495,7 +497,9 @@ mod tests {
             files: files.collect(),
             options: SiteOptions {
                 fallback: fallback.map(str::to_owned),
+                ..SiteOptions::default()
             },
+            deleted: BTreeSet::new(),
         }
     }
 

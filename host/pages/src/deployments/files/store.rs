@@ -1,6 +1,6 @@
 //! Rows of files in the control database.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -8,7 +8,7 @@ use super::model::{FileOwner, FileUsage};
 use crate::content::{Digest, StoredFile};
 use crate::control::{Error, Tx};
 use crate::deployments::sites::SiteFile;
-use crate::deployments::store::mark_garbage;
+use crate::deployments::store::{find_encodings, mark_garbage};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
@@ -19,6 +19,15 @@ pub(super) struct OwnedFile {
     pub(super) digest: Digest,
     /// Until when it waits for a publication.
     pub(super) staged_until: Option<Timestamp>,
+}
+
+/// File whose encodings are to be made.
+#[derive(Debug)]
+pub(super) struct FileToEncode {
+    /// The file.
+    pub(super) file: SiteFile,
+    /// Whether they are made for another owner.
+    pub(super) is_encoded_elsewhere: bool,
 }
 
 /// Revisions of an owner's sites, for the sweep.
@@ -65,6 +74,82 @@ pub(super) fn find(
         Ok((digest, file))
     })?
     .collect()
+}
+
+/// Returns those of these files of an owner whose encodings are made or asked for.
+pub(super) fn find_encoded(
+    c: &Connection,
+    owner: &FileOwner,
+    digests: &[Digest],
+) -> rusqlite::Result<HashSet<Digest>> {
+    c.prepare_cached(
+        "SELECT b.digest FROM json_each(?2) j CROSS JOIN blobs b ON b.owner_id = ?1 AND b.digest = unhex(j.value)
+         WHERE b.encoded_digest IS NOT NULL OR b.encode_since IS NOT NULL",
+    )?
+    .query_map(params![owner.as_str(), json_array(digests)?], |row| row.get(0))?
+    .collect()
+}
+
+/// Asks for encodings of files of an owner, unless they are made.
+pub(super) fn ask_for_encodings(
+    tx: &Tx<'_>,
+    owner: &FileOwner,
+    digests: &[Digest],
+    now: Timestamp,
+) -> Result<(), Error> {
+    let mut asking = tx.prepare_cached(
+        "UPDATE blobs SET encode_since = ?3 WHERE owner_id = ?1 AND digest = ?2 AND encoded_digest IS NULL AND encode_since IS NULL",
+    )?;
+    for digest in digests {
+        asking.execute(params![owner.as_str(), digest, now])?;
+    }
+    Ok(())
+}
+
+/// Lists at most `most` files whose encodings are to be made, in the order in which they were asked for.
+pub(super) fn list_to_encode(c: &Connection, most: u32) -> rusqlite::Result<Vec<FileToEncode>> {
+    c.prepare_cached(
+        "SELECT b.digest, b.bytes, b.list_digest,
+            EXISTS (SELECT 1 FROM blobs o WHERE o.digest = b.digest AND o.encoded_digest IS NOT NULL)
+         FROM blobs b WHERE b.encode_since IS NOT NULL ORDER BY b.encode_since LIMIT ?1",
+    )?
+    .query_map([most], |row| {
+        let file = SiteFile {
+            digest: row.get(0)?,
+            bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+            list: row.get(2)?,
+        };
+        Ok(FileToEncode {
+            file,
+            is_encoded_elsewhere: row.get(3)?,
+        })
+    })?
+    .collect()
+}
+
+/// Notes the encodings of a file for all who have asked for them; none where it has none.
+pub(super) fn set_encodings(
+    tx: &Tx<'_>,
+    digest: &Digest,
+    encodings: Option<Digest>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE blobs SET encoded_digest = ?2, encode_since = NULL WHERE digest = ?1 AND encode_since IS NOT NULL",
+    )?
+    .execute(params![digest, encodings])?;
+    // Collected unless somebody still has the file.
+    encodings.map_or(Ok(()), |encodings| mark_garbage(tx, &encodings, now))
+}
+
+/// Gives the encodings of a file that an owner has to all who have asked for them.
+pub(super) fn share_encodings(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
+    let encodings = find_encodings(tx, digest)?;
+    match encodings {
+        Some(_) => set_encodings(tx, digest, encodings, now),
+        // That owner is gone: they are made at the next look.
+        None => Ok(()),
+    }
 }
 
 /// Returns the version of an owner's files: while it stays, none of them goes.
@@ -241,20 +326,23 @@ pub(super) fn remove(
     now: Option<Timestamp>,
     marked_at: Timestamp,
 ) -> Result<(), Error> {
-    let removed: Option<(i64, Option<Digest>)> = tx
+    let removed: Option<(i64, [Option<Digest>; 2])> = tx
         .prepare_cached(
             "DELETE FROM blobs WHERE owner_id = ?1 AND digest = ?2
                 AND (?3 IS NULL OR staged_until IS NULL OR staged_until <= ?3)
-             RETURNING bytes, list_digest",
+             RETURNING bytes, list_digest, encoded_digest",
         )?
         .query_row(params![owner.as_str(), digest, now], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get(0)?, [row.get(1)?, row.get(2)?]))
         })
         .optional()?;
-    let Some((bytes, list)) = removed else {
+    let Some((bytes, [list, encodings])) = removed else {
         return Ok(());
     };
     count(tx, owner, -bytes)?;
+    if let Some(encodings) = encodings {
+        mark_garbage(tx, &encodings, marked_at)?;
+    }
     match list {
         Some(list) => remove_list(tx, &list, marked_at),
         None => mark_garbage(tx, digest, marked_at),
@@ -315,8 +403,8 @@ pub(super) fn move_all(
     more: u64,
 ) -> Result<(), Error> {
     tx.prepare_cached(
-        "INSERT OR IGNORE INTO blobs (owner_id, digest, bytes, list_digest, staged_until)
-         SELECT ?2, digest, bytes, list_digest, NULL FROM blobs WHERE owner_id = ?1",
+        "INSERT OR IGNORE INTO blobs (owner_id, digest, bytes, list_digest, staged_until, encoded_digest, encode_since)
+         SELECT ?2, digest, bytes, list_digest, NULL, encoded_digest, encode_since FROM blobs WHERE owner_id = ?1",
     )?
     .execute(params![owner.as_str(), other.as_str()])?;
     count(tx, other, i64::try_from(more).unwrap_or(i64::MAX))?;

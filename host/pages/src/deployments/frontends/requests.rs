@@ -1,11 +1,13 @@
 //! Requests about frontends, and their checks: for REST and for tools alike.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{NewFrontend, NewSiteFrontend};
 use crate::deployments::files::NewSite;
-use crate::deployments::files::requests::{FileSources, SiteType, checked_files};
+use crate::deployments::files::requests::{FileSources, SiteType, checked_files, checked_options};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::check_characters;
@@ -105,7 +107,8 @@ impl CreateSite {
         Ok(NewSiteFrontend {
             site: NewSite {
                 files: checked_files(self.files)?,
-                options: self.options.unwrap_or_default(),
+                options: checked_options(self.options.unwrap_or_default())?,
+                deleted: BTreeSet::new(),
             },
             requested_slug,
             title: self.title.filter(|title| !title.is_empty()),

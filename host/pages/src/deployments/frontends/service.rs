@@ -167,8 +167,12 @@ impl Frontends {
             (Some(title), _) => SiteTitle::Given(title),
             (None, slug) => SiteTitle::OfStartPage(slug.clone().unwrap_or_default()),
         };
-        let slug = new.requested_slug.as_deref();
-        let site = self.files.prepare(&project, slug, new.site, title).await?;
+        let target = SiteTarget {
+            slug: new.requested_slug.as_deref(),
+            deployment: None,
+        };
+        let site = self.files.prepare(&project, target, new.site, title);
+        let site = site.await?;
         let files = site.files();
         let made = self
             .publish_site(project, site, new.requested_slug, keep)
@@ -206,7 +210,7 @@ impl Frontends {
             .pipeline
             .publish(site.publication, address, now, move |tx, published| {
                 claim_in(tx, &project, &frontend, &caps)?;
-                files.adopt(tx)?;
+                files.adopt_live(tx, &frontend.id, now)?;
                 activate_in(tx, &project, &mut frontend, published)?;
                 keep.store(tx, &frontend)?;
                 Ok::<_, FrontendError>(frontend)

@@ -25,11 +25,14 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReferenc
     let by = [
         "SELECT slug AS referrer, source_digest AS digest, 0 AS is_page FROM deployments WHERE source_digest IS NOT NULL
          UNION ALL SELECT slug, artifact_digest, content_type <> 'site' FROM deployments WHERE artifact_digest IS NOT NULL
+         UNION ALL SELECT 'immutable files of ' || slug, immutable_digest, 0 FROM deployments WHERE immutable_digest IS NOT NULL
          UNION ALL SELECT 'runtime ' || name, digest, 0 FROM runtimes",
         "SELECT 'revision ' || id AS referrer, source_digest AS digest, 0 AS is_page FROM revisions
          UNION ALL SELECT 'preview ' || id, preview_digest, site_files IS NULL FROM revisions
-            WHERE preview_digest IS NOT NULL",
+            WHERE preview_digest IS NOT NULL
+         UNION ALL SELECT 'immutable files of ' || id, immutable_digest, 0 FROM revisions WHERE immutable_digest IS NOT NULL",
         "SELECT 'file ' || lower(hex(digest)) AS referrer, coalesce(list_digest, digest) AS digest, 0 AS is_page FROM blobs
+         UNION ALL SELECT 'encodings of ' || lower(hex(digest)), encoded_digest, 1 FROM blobs WHERE encoded_digest IS NOT NULL
          UNION ALL SELECT 'list ' || lower(hex(list_digest)), digest, 0 FROM file_objects",
     ];
     let mut found = Vec::new();

@@ -119,6 +119,12 @@ impl PublishedDigests {
 }
 
 impl StoredPublication {
+    /// Counts bytes of something else that is stored for the publication.
+    pub(in crate::deployments) fn with_bytes(mut self, more: u64) -> Self {
+        self.content.bytes = self.content.bytes.saturating_add(more);
+        self
+    }
+
     /// Returns the digests that rows may name for as long as this lives.
     pub(in crate::deployments) fn published(&self) -> PublishedDigests {
         PublishedDigests {
@@ -439,6 +445,24 @@ impl PublicationPipeline {
             by: None,
             site: Some(size),
         })
+    }
+
+    /// Compresses a text file of a site, and stores its encodings; they are durable and pinned when this answers.
+    ///
+    /// # Errors
+    /// [`PublishError`].
+    pub(in crate::deployments) async fn store_encodings(
+        &self,
+        text: Bytes,
+    ) -> Result<ObjectPin, PublishError> {
+        let compressing = self.sandbox.page_lane().run(move |stop| {
+            let spent = ThreadCpuStopwatch::start();
+            let goes_on = || !stop.is_cancelled() && spent.elapsed() < COMPRESSION_BUDGET;
+            let object = EncodedPage::compress(text, goes_on)?.to_object()?;
+            Ok::<_, std::io::Error>((Digest::of(&object), object))
+        });
+        let (digest, object) = compressing.await??;
+        Ok(self.content.put_as(digest, object).await?)
     }
 
     /// Makes a stored page what an address answers: the caller's rows and the purge in one transaction, then memory.

@@ -274,6 +274,16 @@ pub enum RevisionError {
     Frontend(#[from] FrontendError),
 }
 
+impl RevisionError {
+    /// Whether other immutable files of the site became live meanwhile, so that the same may be tried again.
+    pub(super) fn is_moved(&self) -> bool {
+        matches!(
+            self,
+            Self::Frontend(FrontendError::Files(FileError::ImmutablesMoved))
+        )
+    }
+}
+
 impl From<PublishError> for RevisionError {
     fn from(error: PublishError) -> Self {
         Self::Frontend(error.into())

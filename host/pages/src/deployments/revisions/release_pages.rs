@@ -15,6 +15,7 @@ use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, activate_in, active_in, address_of, claim_in,
     find_active_in, rebind_backend, remove_in,
 };
+use crate::deployments::open_tabs::OpenTabs;
 use crate::deployments::publication::{
     CapUsageChecker, FrontendsToCount, PagePlacement, PageSource, PublishError, ReservedSlug,
     StoredPublication,
@@ -481,6 +482,7 @@ impl PageRelease {
             title: &page.rendered.title,
             message: self.message.as_deref(),
             published: &published,
+            tabs: OpenTabs::of_release(&self.config.limits, now, false),
         };
         publish_in(tx, &frontend, &made, now)?;
         let address = address_of(&frontend, project);

@@ -8,14 +8,21 @@ use super::store;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
 use crate::deployments::address::announce_change;
+use crate::deployments::files::{
+    FileError, ImmutableVerdict, JudgedImmutables, release_immutables,
+};
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, active_in, address_of,
 };
+use crate::deployments::open_tabs::{self, OpenTabs};
 use crate::deployments::publication::{PageSource, PublishedDigests};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
+
+/// Times that a release is tried because other immutable files of the site became live meanwhile.
+const RELEASE_ATTEMPTS: usize = 16;
 
 /// Release to make.
 #[derive(Clone, Debug)]
@@ -28,6 +35,8 @@ pub struct NewRelease {
     pub message: Option<String>,
     /// Promote or rollback.
     pub kind: RevisionKind,
+    /// Whether files of a site that were live before serve no open tab any more.
+    pub forget: bool,
 }
 
 /// Something that became live.
@@ -102,6 +111,8 @@ pub(super) struct RevisionToRelease<'a> {
     pub(super) message: Option<&'a str>,
     pub(super) title: &'a str,
     pub(super) published: &'a PublishedDigests,
+    /// What becomes of a site's files that were live before.
+    pub(super) tabs: OpenTabs,
 }
 
 /// Makes a stored revision live, and the previous live revision history.
@@ -116,6 +127,9 @@ pub(super) fn apply_release(
         _ => RevisionState::Superseded,
     };
     store::displace_active(tx, &frontend.id, displaced)?;
+    if frontend.content_type.is_site() {
+        displace_files(tx, frontend, released)?;
+    }
     store::make_active(tx, &released.revision, released.kind, now)?;
     store::insert_release(
         tx,
@@ -128,13 +142,30 @@ pub(super) fn apply_release(
     store::set_live_page(tx, &frontend.id, released, now)
 }
 
+/// Has the files of the displaced revision serve open tabs, unless a rollback displaces it or the release says otherwise.
+fn displace_files(
+    tx: &Tx<'_>,
+    frontend: &Frontend,
+    released: &RevisionToRelease<'_>,
+) -> Result<(), control::Error> {
+    open_tabs::take_back(tx, &frontend.id, &released.revision)?;
+    let is_rollback = released.kind == RevisionKind::Rollback;
+    match (released.tabs, frontend.active_revision) {
+        (OpenTabs::Forgotten, _) => open_tabs::forget_all(tx, &frontend.id),
+        (OpenTabs::ServedUntil(until), Some(displaced)) if !is_rollback => {
+            open_tabs::add(tx, &frontend.id, &displaced, until)
+        }
+        (OpenTabs::ServedUntil(_), _) => Ok(()),
+    }
+}
+
 /// Makes a revision live, if what its caller expects is, inside a transaction.
 fn release_in(
     tx: &Tx<'_>,
     (project, id): (&ProjectId, &DeploymentId),
     (revision, new): (&RevisionId, &NewRelease),
     (title, published): (&str, &PublishedDigests),
-    now: Timestamp,
+    (now, tabs): (Timestamp, OpenTabs),
 ) -> Result<ReleaseOutcome, RevisionError> {
     let frontend = active_in(tx, project, id)?;
     let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
@@ -148,6 +179,7 @@ fn release_in(
         message: new.message.as_deref(),
         title,
         published,
+        tabs,
     };
     apply_release(tx, &frontend, &released, now)?;
     projects::record_audit(tx, project, audit_act(new.kind), revision, now)?;
@@ -167,6 +199,11 @@ fn audit_act(kind: RevisionKind) -> AuditAction {
 }
 
 impl Revisions {
+    /// Returns what a release makes of a site's files that were live before, by what its caller says.
+    pub(super) fn open_tabs(&self, now: Timestamp, forget: bool) -> OpenTabs {
+        OpenTabs::of_release(&self.config().limits, now, forget)
+    }
+
     /// Makes a revision live if the caller's expected live revision is the current one: compare and set.
     ///
     /// # Errors
@@ -202,12 +239,16 @@ impl Revisions {
         let (title, warnings) = (page.title, page.warnings);
         fault::point("release.stored");
         let (id, now) = (frontend.id, self.infra.clock.now());
-        let address = address_of(&frontend, &project);
+        let (address, tabs) = (
+            address_of(&frontend, &project),
+            self.open_tabs(now, new.forget),
+        );
         let mut done = self
             .pipeline
             .publish(stored, address, now, move |tx, published| {
                 let page = (title.as_str(), published);
-                release_in(tx, (&project.id, &id), (&revision.id, &new), page, now)
+                let released = (&revision.id, &new);
+                release_in(tx, (&project.id, &id), released, page, (now, tabs))
             })
             .await?;
         fault::point("release.committed");
@@ -215,7 +256,8 @@ impl Revisions {
         Ok(done)
     }
 
-    /// Makes a revision of a site live: one row names its manifest, however many files it has.
+    /// Makes a revision of a site live: one row names its manifest, however many files it has. A draft whose immutable files were compared
+    /// with others than those that were live by now is compared anew.
     async fn release_site(
         &self,
         project: Project,
@@ -223,13 +265,44 @@ impl Revisions {
         revision: Revision,
         new: NewRelease,
     ) -> Result<ReleaseOutcome, RevisionError> {
-        let (id, now) = (frontend.id, self.infra.clock.now());
-        let (address, config) = (address_of(&frontend, &project), Arc::clone(self.config()));
+        let manifest = revision.preview.ok_or(RevisionError::NoRevision)?;
+        let mut judged: Option<JudgedImmutables> = None;
+        for _ in 0..RELEASE_ATTEMPTS {
+            let verdict = judged.as_ref().map(JudgedImmutables::verdict);
+            let released = self.try_release_site((&project, &frontend), &revision, &new, verdict);
+            match released.await {
+                Err(error) if error.is_moved() => {
+                    judged = self.files.judge_stored(frontend.id, manifest).await?;
+                }
+                Ok(done) => return Ok(done),
+                Err(error) => {
+                    let list = judged.iter().map(JudgedImmutables::object);
+                    self.files.forget(list.collect()).await?;
+                    return Err(error);
+                }
+            }
+        }
+        Err(FileError::ImmutablesMoved.into())
+    }
+
+    async fn try_release_site(
+        &self,
+        (project, frontend): (&Project, &Frontend),
+        revision: &Revision,
+        new: &NewRelease,
+        judged: Option<ImmutableVerdict>,
+    ) -> Result<ReleaseOutcome, RevisionError> {
+        let (id, now, project_id) = (frontend.id, self.now(), project.id);
+        let (address, config) = (address_of(frontend, project), Arc::clone(self.config()));
+        let (revision, title) = (revision.id, revision.title.clone());
+        let (new, tabs) = (new.clone(), self.open_tabs(now, new.forget));
         let released = self.pipeline.commit(move |tx| {
-            let found = store::stored_site(tx, &id, &revision.id).map_err(control::Error::from)?;
+            let found = store::stored_site(tx, &id, &revision).map_err(control::Error::from)?;
             let published = found.ok_or(RevisionError::NoRevision)?;
-            let page = (revision.title.as_str(), &published);
-            let done = release_in(tx, (&project.id, &id), (&revision.id, &new), page, now)?;
+            let page = (title.as_str(), &published);
+            let released = (&revision, &new);
+            let done = release_in(tx, (&project_id, &id), released, page, (now, tabs))?;
+            release_immutables(tx, (&id, &revision), judged, now)?;
             announce_change(tx, &config, &address, now)?;
             Ok::<_, RevisionError>(done)
         });

@@ -135,6 +135,9 @@ pub struct ReleaseRequest {
     /// Reason for the release.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
+    /// Of a site: whether tabs that were opened before get no file of then any more.
+    #[serde(default)]
+    pub forget: bool,
 }
 
 impl ReleaseRequest {
@@ -153,6 +156,7 @@ impl ReleaseRequest {
             expected: expected.parse().ok(),
             message: self.message,
             kind,
+            forget: self.forget,
         })
     }
 }

@@ -122,7 +122,7 @@ pub struct RevisionPath {
     ),
     request_body = CreateRevisionRequest,
     responses((status = 200, description = "The draft.", body = RevisionCreated)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found revision_conflict render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch storage_full"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found revision_conflict render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch immutable_changed storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn create(
@@ -164,7 +164,7 @@ pub async fn create(
     ),
     request_body = ReleaseRequest,
     responses((status = 200, description = "Live, and durable.", body = ReleaseView)),
-    extensions(("x-problems" = json!("owner body forbidden not_found revision_conflict render_failed capacity_reached"))),
+    extensions(("x-problems" = json!("owner body forbidden not_found revision_conflict immutable_changed render_failed capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn promote(
@@ -234,7 +234,7 @@ pub async fn releases(
     ),
     request_body = RepublishRequest,
     responses((status = 200, description = "Live, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch storage_full"))),
+    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch immutable_changed storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn republish(

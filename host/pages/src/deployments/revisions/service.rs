@@ -25,6 +25,7 @@ use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, Frontends, active_in, address_of,
 };
+use crate::deployments::open_tabs::OpenTabs;
 use crate::deployments::publication::{
     CapacityChecker, PageSource, PublicationPipeline, PublishError, PublishedDigests,
     StoredSourceAndPage,
@@ -393,6 +394,7 @@ impl Revisions {
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.infra.clock.now());
         let (address, caps) = (address_of(&frontend, &project), self.capacity.cap_check());
+        let tabs = self.open_tabs(now, false);
         let mut frontend = self
             .pipeline
             .publish(stored, address, now, move |tx, published| {
@@ -404,6 +406,7 @@ impl Revisions {
                     title: &title,
                     message: None,
                     published,
+                    tabs,
                 };
                 publish_in(tx, &frontend, &made, now)?;
                 projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
@@ -422,6 +425,8 @@ pub(super) struct NewLiveRevision<'a> {
     pub(super) title: &'a str,
     pub(super) message: Option<&'a str>,
     pub(super) published: &'a PublishedDigests,
+    /// What becomes of a site's files that were live before.
+    pub(super) tabs: OpenTabs,
 }
 
 /// Makes a revision of a stored page, and makes it live, inside a transaction that announces the change.
@@ -450,6 +455,7 @@ pub(super) fn publish_in(
         message: None,
         title: new.title,
         published: new.published,
+        tabs: new.tabs,
     };
     apply_release(tx, frontend, &released, now)
 }

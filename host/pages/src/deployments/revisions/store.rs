@@ -179,16 +179,36 @@ pub(super) fn delete(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     id: &RevisionId,
-) -> Result<Option<[Option<Digest>; 2]>, Error> {
+) -> Result<Option<[Option<Digest>; 3]>, Error> {
     Ok(tx
         .prepare_cached(
             "DELETE FROM revisions WHERE deployment_id = ?1 AND id = ?2 AND state <> 'active'
-             RETURNING source_digest, preview_digest",
+             RETURNING source_digest, preview_digest, immutable_digest",
         )?
         .query_row(params![deployment, id], |row| {
-            Ok([row.get(0)?, row.get(1)?])
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
         })
         .optional()?)
+}
+
+/// Notes that a site's revision deletes files by name, with the manifest that says which.
+pub(super) fn set_deletions(
+    tx: &Tx<'_>,
+    id: &RevisionId,
+    manifest: &Digest,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let replaced: Option<Digest> = tx
+        .prepare_cached("SELECT preview_digest FROM revisions WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?
+        .flatten();
+    tx.prepare_cached("UPDATE revisions SET deletes_files = 1, preview_digest = ?2 WHERE id = ?1")?
+        .execute(params![id, manifest])?;
+    match replaced {
+        Some(digest) if digest != *manifest => mark_garbage(tx, &digest, now),
+        _ => Ok(()),
+    }
 }
 
 /// Lists at most `most` drafts of sites that were made before a moment, with their frontends and projects.

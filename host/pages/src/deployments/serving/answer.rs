@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::content::{Digest, Encoding};
 use crate::deployments::forms;
 use crate::deployments::sites::{
-    HeaderScope, RuleRedirect, SiteAnswer, SiteFile, SiteManifest, SiteRequest, is_compressible,
+    HeaderScope, RuleRedirect, SiteAnswer, SiteFile, SiteManifest, SiteRequest, is_encoded,
     is_html, is_runtime_path, keeps_from_edges, media_type,
 };
 use crate::http::NOSNIFF;
@@ -153,7 +153,14 @@ pub(in crate::deployments) async fn site_response(
         path: &request.path,
         is_navigation,
     };
-    let (path, is_routed, status) = match site.answer(asked) {
+    let answer = match site.by_path(&request.path) {
+        Some(found) => found,
+        None => match former_response(serving, (page, site), request).await? {
+            Some(response) => return Ok(response),
+            None => site.in_place_of_file(asked),
+        },
+    };
+    let (path, is_routed, status) = match answer {
         SiteAnswer::File(path) => (path, false, StatusCode::OK),
         SiteAnswer::Fallback(path) => (path, true, StatusCode::OK),
         SiteAnswer::NotFoundPage(path) => (path, false, StatusCode::NOT_FOUND),
@@ -194,23 +201,55 @@ pub(in crate::deployments) async fn site_response(
     }
     let response = match status {
         StatusCode::OK => file_response(serving, file, path, headers, request.headers).await?,
-        status => {
-            headers.remove(CDN_CACHE_CONTROL);
-            let mut response =
-                file_response(serving, file, path, headers, &HeaderMap::new()).await?;
-            *response.status_mut() = status;
-            let headers = response.headers_mut();
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            headers.remove(header::ETAG);
-            headers.remove(header::ACCEPT_RANGES);
-            response
-        }
+        _ => not_found_page(serving, file, path, headers).await?,
     };
     let seen = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     Ok(SiteResponse {
         is_view: seen && is_navigation && is_html(path),
         response,
     })
+}
+
+/// Answers a site's page for missing files, which nobody keeps.
+async fn not_found_page(
+    serving: &PageService,
+    file: SiteFile,
+    path: &str,
+    mut headers: HeaderMap,
+) -> Result<Response, Problem> {
+    headers.remove(CDN_CACHE_CONTROL);
+    let mut response = file_response(serving, file, path, headers, &HeaderMap::new()).await?;
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.remove(header::ETAG);
+    headers.remove(header::ACCEPT_RANGES);
+    Ok(response)
+}
+
+/// Answers a file that a former revision had at a path, and the live one does not have: a tab that was opened before may need it.
+async fn former_response(
+    serving: &PageService,
+    (page, site): (&ServedPage, &SiteManifest),
+    request: &SiteHttpRequest<'_>,
+) -> Result<Option<SiteResponse>, Problem> {
+    let path = &*request.path;
+    let Some(file) = serving.former_file(page, path).await? else {
+        return Ok(None);
+    };
+    let mut headers = site_file_headers(serving, page, request, path)?;
+    let scope = HeaderScope {
+        is_missing: false,
+        is_own_origin: request.origin == RequestOrigin::Project,
+    };
+    site.rules.add_headers(path, scope, &mut headers);
+    // Nothing is purged when its time is over.
+    headers.remove(CDN_CACHE_CONTROL);
+    let response = file_response(serving, file, path, headers, request.headers).await?;
+    Ok(Some(SiteResponse {
+        response,
+        is_view: false,
+    }))
 }
 
 /// Composes the headers of a file of a site, without those of its encoding.
@@ -228,6 +267,9 @@ fn site_file_headers(
     };
     let media_type = HeaderValue::try_from(media_type(path))?;
     headers.insert(header::CONTENT_TYPE, media_type);
+    if is_immutable(page, request, path) {
+        headers.insert(header::CACHE_CONTROL, pages::CACHE_FOREVER);
+    }
     if page.is_frontend() && policy.origins && !on_own_origin {
         headers.insert(header::VARY, pages::VARY_NAVIGATION);
     }
@@ -235,6 +277,13 @@ fn site_file_headers(
         headers.insert(CDN_CACHE_CONTROL, edge_lifetime(page, serving.now())?);
     }
     Ok(headers)
+}
+
+/// Whether a file's address never answers other bytes. One without the file's whole name may lead to another file some day, and a quick
+/// share ends.
+fn is_immutable(page: &ServedPage, request: &SiteHttpRequest<'_>, path: &str) -> bool {
+    let has_pattern = |site: &SiteManifest| site.options.is_immutable(path);
+    page.is_frontend() && request.path == path && page.site.as_ref().is_some_and(has_pattern)
 }
 
 /// Answers a file: all of it, a part of it, or that the client has it. A large one is read as it is sent.
@@ -245,44 +294,28 @@ async fn file_response(
     mut headers: HeaderMap,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let encoding = file_encoding(&file, path, request);
-    let etag = document::etag(&file.digest, encoding);
     let vary = headers.remove(header::VARY);
+    let is_text = is_encoded(path, file.bytes, serving.config().limits.page_bytes);
+    let is_part = request.contains_key(header::RANGE);
+    if file.list.is_none() || (is_text && !is_part) {
+        let served = serving.served_file(file, is_text).await?;
+        if let Some(variant) = served.variant(request) {
+            document::add_variant_headers(&mut headers, &variant.etag, variant.encoding);
+            headers.extend(vary.map(|vary| (header::VARY, vary)));
+            return document::respond(headers, &variant.etag, &variant.bytes, request);
+        }
+    }
+    let etag = document::etag(&file.digest, Encoding::Identity);
+    document::add_variant_headers(&mut headers, &etag, Encoding::Identity);
+    headers.extend(vary.map(|vary| (header::VARY, vary)));
     if request.contains_key(header::IF_NONE_MATCH)
         && negotiate::if_none_match_has(request, etag.to_str().unwrap_or_default())
     {
         headers.remove(header::CONTENT_TYPE);
-        headers.insert(header::ETAG, etag);
-        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        headers.extend(vary.map(|vary| (header::VARY, vary)));
+        headers.remove(header::ACCEPT_RANGES);
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
-    if file.list.is_some() {
-        document::add_variant_headers(&mut headers, &etag, Encoding::Identity);
-        headers.extend(vary.map(|vary| (header::VARY, vary)));
-        return streamed_response(serving, file, headers, request).await;
-    }
-    let source = serving.small_file(file).await?;
-    let source = serving.encode_source(source, encoding).await?;
-    let etag = document::etag(&file.digest, source.encoding);
-    document::add_variant_headers(&mut headers, &etag, source.encoding);
-    headers.extend(vary.map(|vary| (header::VARY, vary)));
-    document::respond(headers, &etag, &source.bytes, request)
-}
-
-/// Chooses the encoding of a file. A part of it is a part of its own bytes.
-fn file_encoding(file: &SiteFile, path: &str, request: &HeaderMap) -> Encoding {
-    let is_small = file.bytes < SMALLEST_COMPRESSED as u64;
-    if is_small
-        || file.list.is_some()
-        || !is_compressible(path)
-        || request.contains_key(header::RANGE)
-    {
-        return Encoding::Identity;
-    }
-    let encodings = [Encoding::Gzip, Encoding::Identity];
-    let preferred = document::preferred_variant(&encodings, request, |encoding| *encoding);
-    preferred.copied().unwrap_or(Encoding::Identity)
+    streamed_response(serving, file, headers, request).await
 }
 
 /// Answers a large file, of which one object at a time is in memory.

@@ -2,12 +2,14 @@
 
 pub mod answer;
 mod expiry;
+mod former_files;
 mod origins;
 pub mod pages;
 pub mod password;
 mod problems;
 pub mod routes;
 mod service;
+mod site_files;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;

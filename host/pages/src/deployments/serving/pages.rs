@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use prometheus_client::metrics::counter::Counter;
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
 
+use super::former_files::FormerFiles;
+use super::site_files::ServedFile;
 use super::visits::ViewCounter;
 use crate::content::{Digest, EncodedPage, Encoding};
 use crate::control::{ControlChange, ControlDatabase};
@@ -79,6 +81,8 @@ pub struct PagePolicy {
 pub struct ServedPage {
     /// Identifier of the deployment.
     pub id: DeploymentId,
+    /// Slug at which it answers.
+    pub(super) slug: String,
     /// Where it comes from.
     pub kind: PageKind,
     /// Type of the source, or that it is a site.
@@ -101,6 +105,8 @@ pub struct ServedPage {
     pub variants: Vec<PageVariant>,
     /// Files of a site.
     pub site: Option<SiteManifest>,
+    /// Whether files of former revisions of a site serve tabs that were opened then.
+    pub(super) has_former_files: bool,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
 }
@@ -146,9 +152,14 @@ impl ServedPage {
     }
 
     /// Makes a site ready.
-    pub fn site(deployment: &Deployment, site: SiteManifest, policy: PagePolicy) -> Self {
+    pub fn site(
+        deployment: &Deployment,
+        (site, has_former_files): (SiteManifest, bool),
+        policy: PagePolicy,
+    ) -> Self {
         Self {
             site: Some(site),
+            has_former_files,
             ..Self::new(deployment, None, policy)
         }
     }
@@ -190,6 +201,7 @@ impl ServedPage {
         });
         Self {
             id: deployment.id,
+            slug: deployment.slug.clone(),
             content_type: deployment.content_type,
             source: deployment.source,
             backend: deployment.backend,
@@ -204,6 +216,7 @@ impl ServedPage {
             expires_at: deployment.expires_at,
             variants: variants.unwrap_or_default(),
             site: None,
+            has_former_files: false,
             visits: Arc::new(ViewCounter::new(deployment.id)),
         }
     }
@@ -306,10 +319,84 @@ fn shard_count(bytes: u64, page_bytes: u64) -> usize {
     [4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// Cache of pages by slug, bounded by their weight.
+/// Name of something in the cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum CacheKey {
+    /// Page at a slug.
+    Page(String),
+    /// Files of former revisions of the site at a slug.
+    FormerFiles(String),
+    /// File of sites, and whether it is served as a text.
+    File(Digest, bool),
+}
+
+/// Name of something in the cache, by which it is looked for. Its hash is that of [`CacheKey`], because the kinds have the same order.
+#[derive(Hash)]
+enum CacheQuery<'q> {
+    Page(&'q str),
+    FormerFiles(&'q str),
+    File(&'q Digest, bool),
+}
+
+impl Equivalent<CacheKey> for CacheQuery<'_> {
+    fn equivalent(&self, key: &CacheKey) -> bool {
+        match (self, key) {
+            (Self::Page(slug), CacheKey::Page(of)) => *slug == of,
+            (Self::FormerFiles(slug), CacheKey::FormerFiles(of)) => *slug == of,
+            (Self::File(digest, is_text), CacheKey::File(of, of_text)) => {
+                *digest == of && is_text == of_text
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What the cache holds.
+#[derive(Clone, Debug)]
+pub(super) enum Cached {
+    /// Page at a slug.
+    Page(Arc<ServedPage>),
+    /// Files of former revisions of a site.
+    FormerFiles(Arc<FormerFiles>),
+    /// File of sites.
+    File(Arc<ServedFile>),
+}
+
+/// One of the kinds of things that the cache holds.
+pub(super) trait CachedKind: Sized {
+    /// Makes it what the cache holds.
+    fn into_cached(this: Arc<Self>) -> Cached;
+    /// Returns it, if it is what the cache holds.
+    fn from_cached(cached: Cached) -> Option<Arc<Self>>;
+}
+
+macro_rules! cached_kinds {
+    ($($kind:ident $value:ty;)+) => {
+        $(impl CachedKind for $value {
+            fn into_cached(this: Arc<Self>) -> Cached {
+                Cached::$kind(this)
+            }
+
+            fn from_cached(cached: Cached) -> Option<Arc<Self>> {
+                match cached {
+                    Cached::$kind(value) => Some(value),
+                    _ => None,
+                }
+            }
+        })+
+    };
+}
+
+cached_kinds! {
+    Page ServedPage;
+    FormerFiles FormerFiles;
+    File ServedFile;
+}
+
+/// Cache of pages by slug and of files of sites, bounded by their weight.
 #[derive(Debug)]
 pub struct PageCache {
-    cache: Cache<String, Arc<ServedPage>, PageWeigher>,
+    cache: Cache<CacheKey, Cached, PageWeigher>,
     /// Views that found their page here.
     pub hits: Counter,
     /// Views that had to load it.
@@ -319,9 +406,13 @@ pub struct PageCache {
 #[derive(Clone, Debug)]
 struct PageWeigher;
 
-impl Weighter<String, Arc<ServedPage>> for PageWeigher {
-    fn weight(&self, _: &String, page: &Arc<ServedPage>) -> u64 {
-        page.weight()
+impl Weighter<CacheKey, Cached> for PageWeigher {
+    fn weight(&self, _: &CacheKey, cached: &Cached) -> u64 {
+        match cached {
+            Cached::Page(page) => page.weight(),
+            Cached::FormerFiles(files) => ENTRY_OVERHEAD_BYTES + files.memory(),
+            Cached::File(file) => ENTRY_OVERHEAD_BYTES + file.memory(),
+        }
     }
 }
 
@@ -345,9 +436,9 @@ impl PageCache {
 
     /// Returns the page at a slug, if it is in memory.
     pub fn get(&self, slug: &str) -> Option<Arc<ServedPage>> {
-        self.cache.get(slug).inspect(|_| {
-            self.hits.inc();
-        })
+        let found = self.cache.get(&CacheQuery::Page(slug))?;
+        self.hits.inc();
+        CachedKind::from_cached(found)
     }
 
     /// Returns the page at a slug, loaded if need be; loads of one slug wait for each other.
@@ -360,14 +451,61 @@ impl PageCache {
         load: impl Future<Output = Result<Arc<ServedPage>, E>>,
     ) -> Result<Arc<ServedPage>, E> {
         self.misses.inc();
-        self.cache.get_or_insert_async(slug, load).await
+        self.load(CacheKey::Page(slug.to_owned()), load).await
     }
 
-    /// Removes the page that a change is about; a load of it that is under way is not kept either.
+    /// Returns the files of former revisions of the site at a slug, if they are in memory.
+    pub(super) fn former_files(&self, slug: &str) -> Option<Arc<FormerFiles>> {
+        let found = self.cache.get(&CacheQuery::FormerFiles(slug))?;
+        CachedKind::from_cached(found)
+    }
+
+    /// Returns a file of sites, if it is in memory and `is_new` still.
+    pub(super) fn file(
+        &self,
+        digest: &Digest,
+        is_text: bool,
+        is_new: impl Fn(&ServedFile) -> bool,
+    ) -> Option<Arc<ServedFile>> {
+        let query = CacheQuery::File(digest, is_text);
+        let file = ServedFile::from_cached(self.cache.get(&query)?)?;
+        if is_new(&file) {
+            return Some(file);
+        }
+        let is_old = |cached: &Cached| matches!(cached, Cached::File(file) if !is_new(file));
+        self.cache.remove_if(&query, is_old);
+        None
+    }
+
+    /// Loads what a key names, unless it is in memory; loads of one key wait for each other.
+    ///
+    /// # Errors
+    /// The load's.
+    pub(super) async fn load<T: CachedKind, E>(
+        &self,
+        key: CacheKey,
+        load: impl Future<Output = Result<Arc<T>, E>>,
+    ) -> Result<Arc<T>, E> {
+        let guard = match self.cache.get_value_or_guard_async(&key).await {
+            Ok(found) => match T::from_cached(found) {
+                Some(found) => return Ok(found),
+                // Never: the key says what it is.
+                None => return load.await,
+            },
+            Err(guard) => guard,
+        };
+        let loaded = load.await?;
+        // The place is gone if there was a change meanwhile.
+        let _ = guard.insert(T::into_cached(Arc::clone(&loaded)));
+        Ok(loaded)
+    }
+
+    /// Removes the page that a change is about, with what is kept beside it; a load of it that is under way is not kept either.
     fn follow(&self, change: &ControlChange) {
         match change {
             ControlChange::Slug(slug) => {
-                self.cache.remove(slug.as_str());
+                self.cache.remove(&CacheQuery::Page(slug));
+                self.cache.remove(&CacheQuery::FormerFiles(slug));
             }
             ControlChange::Origin(_)
             | ControlChange::BackendCreated(..)
@@ -380,8 +518,82 @@ impl PageCache {
         }
     }
 
-    /// Counts the pages in the cache, and their bytes.
+    /// Counts the pages and files in the cache, and their bytes.
     pub fn size(&self) -> (usize, u64) {
         (self.cache.len(), self.cache.weight())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use quick_cache::DefaultHashBuilder;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
+
+    use super::*;
+    use crate::deployments::sites::SiteFile;
+
+    #[test]
+    fn the_manifest_of_a_site_weighs_what_it_takes() {
+        let deployment = Deployment {
+            id: DeploymentId::new(&Clock::manual(Timestamp(0)), &Random::system()).unwrap(),
+            slug: "site".to_owned(),
+            content_type: DeploymentType::Site,
+            title: String::new(),
+            one_time: false,
+            password_hash: None,
+            source: None,
+            artifact: None,
+            host_label: None,
+            backend: None,
+            disabled: false,
+            created_at: Timestamp(0),
+            expires_at: None,
+            delete_token: None,
+        };
+        let policy = PagePolicy {
+            origins: false,
+            edge: false,
+        };
+        let weight = |files: usize| {
+            let mut site = SiteManifest::default();
+            for number in 0..files {
+                let file = SiteFile {
+                    digest: Digest::of(b"x"),
+                    bytes: 1,
+                    list: None,
+                };
+                site.files
+                    .insert(format!("assets/chunk-{number:05}.js"), file);
+            }
+            ServedPage::site(&deployment, (site, false), policy).weight()
+        };
+        let file = size_of::<(String, SiteFile)>() + "assets/chunk-00000.js".len();
+        assert_eq!(weight(10_000) - weight(0), 10_000 * file as u64);
+    }
+
+    #[test]
+    fn a_query_has_the_hash_of_what_it_looks_for() {
+        let digest = Digest::of(b"x");
+        let hasher = DefaultHashBuilder::default();
+        let slug = || "site".to_owned();
+        for (key, query) in [
+            (CacheKey::Page(slug()), CacheQuery::Page("site")),
+            (
+                CacheKey::FormerFiles(slug()),
+                CacheQuery::FormerFiles("site"),
+            ),
+            (
+                CacheKey::File(digest, true),
+                CacheQuery::File(&digest, true),
+            ),
+        ] {
+            assert_eq!(hasher.hash_one(&key), hasher.hash_one(&query), "{key:?}");
+            assert!(query.equivalent(&key));
+            assert!(!query.equivalent(&CacheKey::Page("other".to_owned())));
+            assert!(!query.equivalent(&CacheKey::File(digest, false)));
+        }
     }
 }

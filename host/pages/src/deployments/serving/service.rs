@@ -125,10 +125,10 @@ pub struct UnlockToken {
 pub struct PageService {
     pub(super) infra: Infra,
     content: ContentStore,
-    sandbox: Sandbox,
+    pub(super) sandbox: Sandbox,
     /// Signs the cookies that unlock protected pages.
     unlock_key: hmac::Key,
-    pages: Arc<PageCache>,
+    pub(super) pages: Arc<PageCache>,
     pub(super) origins: Arc<OriginCache>,
     /// Bytes of large objects in memory, for the flow that read each first. Slow readers keep them after the cache forgets them.
     reading: Arc<ByteBudget>,
@@ -318,7 +318,8 @@ impl PageService {
             && deployment.content_type.is_site()
             && !deployment.disabled
         {
-            let site = self.load_site(digest).await?;
+            let has_former_files = self.has_former_files(deployment.id).await?;
+            let site = (self.load_site(digest).await?, has_former_files);
             let page = ServedPage::site(&deployment, site, self.page_policy());
             return Ok(Arc::new(page));
         }
@@ -369,18 +370,6 @@ impl PageService {
         Ok(FileReader::open(&self.content, file).await?)
     }
 
-    /// Reads a file of a site that is one object.
-    pub(super) async fn small_file(&self, file: SiteFile) -> Result<RawSource, PageLookupError> {
-        let SiteFile { digest, .. } = file;
-        let bytes = self.read_object(&digest).await?;
-        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("file {digest} is missing"))?;
-        Ok(RawSource {
-            digest,
-            encoding: Encoding::Identity,
-            bytes,
-        })
-    }
-
     /// Counts the part of a stream that is in memory, for the client, until the stream ends.
     ///
     /// # Errors
@@ -395,7 +384,10 @@ impl PageService {
     }
 
     /// Reads an object to be served. A large one that is not in memory yet counts for the client until its last reader is done.
-    async fn read_object(&self, digest: &Digest) -> Result<Option<Bytes>, PageLookupError> {
+    pub(super) async fn read_object(
+        &self,
+        digest: &Digest,
+    ) -> Result<Option<Bytes>, PageLookupError> {
         let flow = CallerFlow::current();
         let count = |bytes: usize| {
             let permit = self.reading.try_take(flow, bytes)?;

@@ -214,7 +214,7 @@ impl Shares {
                     let bytes = published.bytes.saturating_add(size);
                     let holder = caps.check_share(tx, &by, bytes)?;
                     store::insert(tx, &deployment, Some(published), &holder, bytes)?;
-                    files.adopt(tx)?;
+                    files.adopt_live(tx, &deployment.id, created_at)?;
                     keep.store(tx, &deployed)?;
                     Ok(deployed)
                 },

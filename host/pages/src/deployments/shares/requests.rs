@@ -1,12 +1,14 @@
 //! Requests to publish and to claim shares, and their checks: for REST and for tools alike.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{NewShare, NewSiteShare};
 use crate::config::Limits;
 use crate::deployments::files::NewSite;
-use crate::deployments::files::requests::{FileSources, SiteType, checked_files};
+use crate::deployments::files::requests::{FileSources, SiteType, checked_files, checked_options};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
 use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
 use crate::deployments::sites::SiteOptions;
@@ -150,7 +152,8 @@ impl DeploySite {
         Ok(NewSiteShare {
             site: NewSite {
                 files: checked_files(self.files)?,
-                options: self.options.unwrap_or_default(),
+                options: checked_options(self.options.unwrap_or_default())?,
+                deleted: BTreeSet::new(),
             },
             name: self.name,
             title: self.title.filter(|title| !title.is_empty()),

@@ -95,12 +95,14 @@ pub(super) fn end_disabled_share(
     now: Timestamp,
 ) -> Result<(), Error> {
     remember_token(tx, id, now)?;
-    let digests: [Option<Digest>; 2] = tx
-        .prepare_cached("SELECT source_digest, artifact_digest FROM deployments WHERE id = ?1")?
-        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))?;
+    let digests: [Option<Digest>; 3] = tx
+        .prepare_cached(
+            "SELECT source_digest, artifact_digest, immutable_digest FROM deployments WHERE id = ?1",
+        )?
+        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
     tx.prepare_cached(
         "UPDATE deployments SET state = 'deleting', title = '', password_hash = NULL, source_digest = NULL,
-            artifact_digest = NULL, delete_sha256 = NULL, one_time = 0, bytes = 0 WHERE id = ?1",
+            artifact_digest = NULL, immutable_digest = NULL, delete_sha256 = NULL, one_time = 0, bytes = 0 WHERE id = ?1",
     )?
     .execute([id])?;
     for digest in digests.into_iter().flatten() {

@@ -1,5 +1,6 @@
 //! Addresses below a site's mount, and the files that answer there.
 
+use super::paths::MAX_PATH_BYTES;
 use super::{RuleRedirect, SiteManifest, is_rule_file};
 
 /// Document of a folder.
@@ -36,18 +37,16 @@ pub enum SiteAnswer<'m> {
 }
 
 impl SiteManifest {
-    /// Finds what answers a request.
-    pub fn answer(&self, request: SiteRequest<'_>) -> SiteAnswer<'_> {
+    /// Finds what answers at a path by a rule that redirects, a file, or a rule with status 200.
+    pub fn by_path(&self, path: &str) -> Option<SiteAnswer<'_>> {
+        let redirect = self.rules.redirect(path).map(SiteAnswer::Rule);
+        let found = redirect.or_else(|| self.file_or_redirect(path));
+        found.or_else(|| self.rewritten(path).map(SiteAnswer::File))
+    }
+
+    /// Finds what answers a request where no file does.
+    pub fn in_place_of_file(&self, request: SiteRequest<'_>) -> SiteAnswer<'_> {
         let path = request.path;
-        if let Some(redirect) = self.rules.redirect(path) {
-            return SiteAnswer::Rule(redirect);
-        }
-        if let Some(found) = self.file_or_redirect(path) {
-            return found;
-        }
-        if let Some(file) = self.rewritten(path) {
-            return SiteAnswer::File(file);
-        }
         let name = path.rsplit('/').next().unwrap_or(path);
         if request.is_navigation
             && !name.contains('.')
@@ -62,6 +61,7 @@ impl SiteManifest {
         }
     }
 
+    /// Finds the file that answers at a path, or the path at which it does.
     fn file_or_redirect(&self, path: &str) -> Option<SiteAnswer<'_>> {
         if path.is_empty() {
             return self.file(INDEX_FILE).map(SiteAnswer::File);
@@ -105,6 +105,8 @@ impl SiteManifest {
     /// Finds the page for missing files in the folder of a path, or above it.
     fn nearest_not_found_page(&self, path: &str) -> Option<&str> {
         let folders = path.match_indices('/').rev().map(|(end, _)| &path[..=end]);
+        // No file is in a folder with a longer path.
+        let folders = folders.filter(|folder| folder.len() < MAX_PATH_BYTES);
         let mut folders = folders.chain([""]);
         folders.find_map(|folder| self.file(&format!("{folder}{NOT_FOUND_FILE}")))
     }
@@ -135,9 +137,11 @@ mod tests {
     }
 
     fn answers(site: &SiteManifest, path: &str) -> String {
-        let answer = |is_navigation| match site.answer(SiteRequest {
-            path,
-            is_navigation,
+        let answer = |is_navigation| match site.by_path(path).unwrap_or_else(|| {
+            site.in_place_of_file(SiteRequest {
+                path,
+                is_navigation,
+            })
         }) {
             SiteAnswer::File(file) => file.to_owned(),
             SiteAnswer::Fallback(file) => format!("200 {file}"),

@@ -3,7 +3,7 @@
 //! It has two forms. The canonical one (RFC 8785) names each file's SHA-256 and nothing else: its own digest is that of the site's
 //! content. The other one is what serving needs, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use svc_sandbox::SiteRules as JudgedRules;
@@ -30,6 +30,10 @@ pub struct SiteOptions {
     /// File that answers a navigation to a path without an ending where no file is: the page of an app that routes by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
+    /// Paths whose files never change: each is `/` and a path, or the beginning of one with a `*` at its end, as in `/assets/*`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 100)]
+    pub immutable: Vec<String>,
 }
 
 /// Number and length of a site's files.
@@ -50,6 +54,8 @@ pub struct SiteManifest {
     pub options: SiteOptions,
     /// Rules that a guest has read in the files.
     pub rules: SiteRules,
+    /// Paths of files that the revision has deleted by name: those of earlier revisions are served to nobody.
+    pub deleted: BTreeSet<String>,
 }
 
 /// Stored form of a manifest.
@@ -59,6 +65,8 @@ struct StoredManifest {
     options: SiteOptions,
     #[serde(default, skip_serializing_if = "JudgedRules::is_empty")]
     rules: JudgedRules,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    deleted: BTreeSet<String>,
 }
 
 impl SiteManifest {
@@ -107,6 +115,7 @@ impl SiteManifest {
             files: files.collect(),
             options: self.options.clone(),
             rules: self.rules.judged().clone(),
+            deleted: self.deleted.clone(),
         })
     }
 
@@ -132,6 +141,7 @@ impl SiteManifest {
             files: files.collect::<Option<_>>()?,
             options: stored.options,
             rules: SiteRules::new(stored.rules)?,
+            deleted: stored.deleted,
         })
     }
 
@@ -150,7 +160,9 @@ impl SiteManifest {
     pub fn memory(&self) -> u64 {
         let entry = size_of::<(String, SiteFile)>() as u64;
         let files = self.files.keys().map(|path| path.len() as u64 + entry);
-        files.sum::<u64>() + self.rules.memory()
+        let names = self.deleted.iter().chain(&self.options.immutable);
+        let names = names.map(|name| name.len() as u64 + size_of::<String>() as u64);
+        files.chain(names).sum::<u64>() + self.rules.memory()
     }
 }
 
@@ -197,9 +209,12 @@ mod tests {
             Some(vec![digest; 4])
         );
         site.options.fallback = Some("index.html".to_owned());
+        site.options.immutable = vec!["/a/*".to_owned()];
+        // What is deleted is no content.
+        site.deleted.insert("old".to_owned());
         let form = String::from_utf8(site.to_canonical().unwrap()).unwrap();
         assert!(
-            form.ends_with(",\"options\":{\"fallback\":\"index.html\"}}"),
+            form.ends_with(",\"options\":{\"fallback\":\"index.html\",\"immutable\":[\"/a/*\"]}}"),
             "{form}"
         );
     }
@@ -214,6 +229,8 @@ mod tests {
         let rules = r#"{"redirects":[{"pattern":[{"text":"a/"},"rest"],"target":{"path":[{"capture":0}]},"status":301}],
             "headers":[{"pattern":["placeholder"],"headers":[["x-a","b"]]}]}"#;
         site.rules = SiteRules::new(serde_json::from_str(rules).unwrap()).unwrap();
+        site.options.immutable = vec!["/docs/*".to_owned()];
+        site.deleted.insert("old".to_owned());
         let read = SiteManifest::from_object(&site.to_object().unwrap()).unwrap();
         assert_eq!(read, site);
         assert_eq!(

@@ -20,6 +20,9 @@ const COMPRESSIBLE_TYPES: [&str; 12] = [
     "image/x-icon",
 ];
 
+/// Bytes of the smallest file of which encodings are made: they save less than their headers cost of a smaller one.
+const SMALLEST_ENCODED: u64 = 256;
+
 /// Returns the media type of a file, with the encoding of texts.
 pub fn media_type(path: &str) -> String {
     let essence = essence(path);
@@ -35,12 +38,17 @@ pub fn is_html(path: &str) -> bool {
 }
 
 /// Whether a file is likely to become smaller by compression.
-pub fn is_compressible(path: &str) -> bool {
+fn is_compressible(path: &str) -> bool {
     let essence = essence(path);
     let is_markup = ["+json", "+xml"]
         .iter()
         .any(|ending| essence.ends_with(ending));
     essence.starts_with("text/") || is_markup || COMPRESSIBLE_TYPES.contains(&essence)
+}
+
+/// Whether encodings of a file are made once and kept; `most` is the length of the largest such file.
+pub fn is_encoded(path: &str, bytes: u64, most: u64) -> bool {
+    (SMALLEST_ENCODED..=most).contains(&bytes) && is_compressible(path)
 }
 
 fn essence(path: &str) -> &'static str {
@@ -83,6 +91,10 @@ mod tests {
             assert_eq!(media_type(path), expected, "{path}");
         }
         assert!(is_html("a.html") && !is_html("a.svg"));
-        assert!(is_compressible("a.svg") && is_compressible("a.js") && !is_compressible("a.png"));
+        let is_encoded = |path, bytes| is_encoded(path, bytes, 1_000);
+        assert!(is_encoded("a.svg", 256) && is_encoded("a.js", 1_000));
+        assert!(
+            !is_encoded("a.png", 500) && !is_encoded("a.js", 255) && !is_encoded("a.js", 1_001)
+        );
     }
 }

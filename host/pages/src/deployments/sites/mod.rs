@@ -1,6 +1,7 @@
 //! Sites: sets of files, as revisions of a frontend keep them and addresses below it name them.
 
 mod addresses;
+mod immutables;
 mod manifest;
 mod media_types;
 mod paths;
@@ -8,8 +9,9 @@ mod reader;
 mod rules;
 
 pub use addresses::{SiteAnswer, SiteRequest};
+pub use immutables::{ImmutableChange, ImmutableFiles, pattern_fault};
 pub use manifest::{SiteFile, SiteManifest, SiteOptions, SiteSize};
-pub use media_types::{is_compressible, is_html, media_type};
+pub use media_types::{is_encoded, is_html, media_type};
 pub use paths::{
     PathFault, RUNTIME_SCRIPT, case_collisions, check_paths, hidden_paths, is_rule_file,
     is_runtime_path, path_fault, paths_behind_slugs,

@@ -6,7 +6,7 @@ use svc_sandbox::RuleFile;
 use unicode_normalization::is_nfc;
 
 /// Most bytes of a path, and of each of its segments.
-const MAX_PATH_BYTES: usize = 512;
+pub(super) const MAX_PATH_BYTES: usize = 512;
 const MAX_SEGMENT_BYTES: usize = 255;
 /// First segment of the platform's own paths.
 const PLATFORM_SEGMENT: &str = "_svc";

@@ -1,6 +1,6 @@
 //! Model of a site's new revision, and of its files as they are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::deployments::files::{NewSite, NewSiteFile};
 use crate::deployments::model::DeploymentType;
@@ -54,6 +54,8 @@ pub(super) struct NewSiteContent {
     pub(super) options: Option<SiteOptions>,
     /// The site's title; that of its start page, if there is none.
     pub(super) title: Option<String>,
+    /// Whether files that were live before serve no open tab any more.
+    pub(super) forget: bool,
 }
 
 /// A file of a stored site.
@@ -74,5 +76,6 @@ pub(super) fn with_options(
     NewSite {
         files,
         options: options.unwrap_or_else(|| base.clone()),
+        deleted: BTreeSet::new(),
     }
 }

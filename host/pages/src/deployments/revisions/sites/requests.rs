@@ -7,7 +7,7 @@ use svc_base::numbers::optional_whole_number;
 use utoipa::ToSchema;
 
 use super::model::{NewSiteContent, NewSiteDraft, SiteChanges, SiteSource};
-use crate::deployments::files::requests::{FileSources, checked_files};
+use crate::deployments::files::requests::{FileSources, checked_files, checked_options};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::requests::MAX_TITLE_CHARACTERS;
 use crate::deployments::revisions::RevisionError;
@@ -98,6 +98,9 @@ pub struct RepublishSite {
     /// May repeat the frontend's type; another one is refused.
     #[serde(rename = "type")]
     pub named_type: Option<DeploymentType>,
+    /// Whether tabs that were opened before get no file of then any more.
+    #[serde(default)]
+    pub forget: bool,
 }
 
 /// New content for a page or a site, as the description has it.
@@ -140,8 +143,9 @@ impl RepublishSite {
         Ok(NewSiteContent {
             named_type: self.named_type,
             files: checked_files(self.files)?,
-            options: self.options,
+            options: self.options.map(checked_options).transpose()?,
             title: self.title.filter(|title| !title.is_empty()),
+            forget: self.forget,
         })
     }
 }
@@ -170,7 +174,7 @@ impl CreateSiteRevision {
         Ok(NewSiteDraft {
             base: base.parse().ok(),
             source,
-            options: self.options,
+            options: self.options.map(checked_options).transpose()?,
             title: self.title.filter(|title| !title.is_empty()),
             message: self.message,
         })

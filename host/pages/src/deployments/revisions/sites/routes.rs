@@ -40,7 +40,7 @@ pub struct FilePath {
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The file's bytes, with a `Content-Length`."),
     responses((status = 200, description = "Live, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner forbidden not_found timeout length_required path_refused rules_refused plan_limit storage_full revision_conflict"))),
+    extensions(("x-problems" = json!("owner forbidden not_found timeout length_required path_refused rules_refused plan_limit immutable_changed storage_full revision_conflict"))),
     security(("bearer" = []))
 )]
 pub async fn put_file(

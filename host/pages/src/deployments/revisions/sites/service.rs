@@ -1,6 +1,6 @@
-//! Making, publishing and reading revisions of sites, and the end of revisions.
+//! Making, publishing and reading revisions of sites.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
@@ -10,10 +10,10 @@ use super::model::{
     NewSiteContent, NewSiteDraft, SiteChanges, SiteSource, StoredSiteFile, with_options,
 };
 use crate::content;
+use crate::control;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
-use crate::control::{self, Tx};
-use crate::deployments::files::{NewSite, NewSiteFile, PreparedSite, SiteTitle};
+use crate::deployments::files::{FileError, NewSite, NewSiteFile, PreparedSite, SiteTitle};
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, active_in, address_of,
 };
@@ -28,16 +28,14 @@ use crate::deployments::revisions::service::{
 };
 use crate::deployments::revisions::store;
 use crate::deployments::sites::{FileReader, PathFault, SiteManifest, check_paths, path_fault};
-use crate::deployments::store::{look_through_files, mark_garbage};
+use crate::deployments::store::mark_garbage;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
-use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
+use svc_base::ids::{DeploymentId, RevisionId};
 
 /// Times that a change of one file is made anew because another publication came first.
 const CHANGE_ATTEMPTS: usize = 16;
-/// Drafts that one transaction ends at most, so that none holds the writer for long.
-const DRAFTS_PER_STEP: u32 = 100;
 /// Document whose title is that of the site.
 const START_PAGE: &str = "index.html";
 
@@ -48,6 +46,15 @@ pub(super) struct FileChange {
     pub(super) path: String,
     /// New bytes of the file; none for one that goes.
     pub(super) file: Option<NewSiteFile>,
+}
+
+/// How a site becomes live.
+#[derive(Clone, Copy, Debug)]
+struct SiteRelease {
+    /// Revision that must be live; any, if there is none.
+    expected: Option<RevisionId>,
+    /// Whether files that were live before serve no open tab any more.
+    forget: bool,
 }
 
 /// All files of a revision, for an archive.
@@ -134,14 +141,18 @@ impl Revisions {
         }
         self.capacity.check_content(project.workspace.id).await?;
         let base = self.base_site(&frontend, active).await?;
-        let files = match new.source {
-            SiteSource::Files(files) => files,
-            SiteSource::Changes(changes) => self.change_files(&base.manifest, changes).await?,
+        let (files, deleted) = match new.source {
+            SiteSource::Files(files) => (files, BTreeSet::new()),
+            SiteSource::Changes(changes) => {
+                let deleted = changes.delete.iter().cloned().collect();
+                (self.change_files(&base.manifest, changes).await?, deleted)
+            }
         };
-        let site = with_options(files, new.options, &base.manifest.options);
+        let mut site = with_options(files, new.options, &base.manifest.options);
+        site.deleted = deleted;
         let title = title_of(new.title, &site, &base);
-        let slug = Some(&*frontend.slug);
-        let site = self.files.prepare(&project, slug, site, title).await?;
+        let target = SiteTarget::from(&frontend);
+        let site = self.files.prepare(&project, target, site, title).await?;
         fault::point("draft.stored");
         let files = site.files();
         let draft = SiteDraft {
@@ -169,7 +180,7 @@ impl Revisions {
         let (caps, now) = (self.capacity.cap_check(), self.now());
         let (project, workspace) = (project.id, project.workspace.id);
         let (files, published) = (site.files(), site.publication.published());
-        let title = site.title.clone();
+        let (title, deletes_files) = (site.title.clone(), site.deletes_files);
         let kept = self.infra.control.write(move |tx| {
             let frontend = active_in(tx, &project, &deployment)?;
             let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
@@ -179,7 +190,6 @@ impl Revisions {
             let same = store::find_same(tx, &deployment, &published.source, &title)
                 .map_err(control::Error::from)?;
             let (deduplicated, id) = (same.is_some(), same.unwrap_or(draft.id));
-            files.adopt(tx)?;
             if !deduplicated {
                 caps.check_content(tx, &workspace)?;
                 let made = NewRevision {
@@ -195,6 +205,15 @@ impl Revisions {
                 store::insert(tx, &deployment, &made, now)?;
                 projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
             }
+            if deduplicated {
+                // That of the older draft may say something else of what is deleted by name.
+                mark_garbage(tx, &published.artifact, now)?;
+            }
+            if deletes_files {
+                // An older draft with the same content deletes by name what this one does.
+                store::set_deletions(tx, &id, &published.artifact, now)?;
+            }
+            files.adopt_draft(tx, &id, now)?;
             // An older draft with the same content gets this base, too: its author has seen the live revision.
             store::set_base(tx, &id, &active)?;
             let drafted = CreatedDraft {
@@ -228,12 +247,41 @@ impl Revisions {
         }
         self.capacity.check_content(project.workspace.id).await?;
         let base = self.base_site(&frontend, active).await?;
-        let site = with_options(new.files, new.options, &base.manifest.options);
-        let title = title_of(new.title, &site, &base);
-        let slug = Some(&*frontend.slug);
-        let site = self.files.prepare(&project, slug, site, title).await?;
+        for _ in 0..CHANGE_ATTEMPTS {
+            let release = SiteRelease {
+                expected: None,
+                forget: new.forget,
+            };
+            let site = with_options(
+                new.files.clone(),
+                new.options.clone(),
+                &base.manifest.options,
+            );
+            let title = title_of(new.title.clone(), &site, &base);
+            let site = (site, title);
+            match self
+                .prepare_and_publish(&project, &frontend, site, release)
+                .await
+            {
+                Err(error) if error.is_moved() => {}
+                done => return done,
+            }
+        }
+        Err(FileError::ImmutablesMoved.into())
+    }
+
+    /// Prepares a site and makes it live; nothing is left of one that fails.
+    async fn prepare_and_publish(
+        &self,
+        project: &Project,
+        frontend: &Frontend,
+        (site, title): (NewSite, SiteTitle),
+        release: SiteRelease,
+    ) -> Result<Frontend, RevisionError> {
+        let target = SiteTarget::from(frontend);
+        let site = self.files.prepare(project, target, site, title).await?;
         let files = site.files();
-        let made = self.publish_site(&project, &frontend, site, None).await;
+        let made = self.publish_site(project, frontend, site, release).await;
         if made.is_err() {
             self.files.give_up(&files).await?;
         }
@@ -246,13 +294,14 @@ impl Revisions {
         project: &Project,
         frontend: &Frontend,
         site: PreparedSite,
-        expected: Option<RevisionId>,
+        SiteRelease { expected, forget }: SiteRelease,
     ) -> Result<Frontend, RevisionError> {
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now, project) = (frontend.id, self.now(), project.clone());
         let (address, caps) = (address_of(frontend, &project), self.capacity.cap_check());
-        let (files, title) = (site.files(), site.title);
+        let (files, title, deletes_files) = (site.files(), site.title, site.deletes_files);
+        let tabs = self.open_tabs(now, forget);
         let published =
             self.pipeline
                 .publish(site.publication, address, now, move |tx, published| {
@@ -262,14 +311,18 @@ impl Revisions {
                     if expected.is_some_and(|expected| expected != active) {
                         return Err(RevisionError::Conflict(active));
                     }
-                    files.adopt(tx)?;
+                    files.adopt_live(tx, &id, now)?;
                     let made = NewLiveRevision {
                         id: revision,
                         title: &title,
                         message: None,
                         published,
+                        tabs,
                     };
                     publish_in(tx, &frontend, &made, now)?;
+                    if deletes_files {
+                        store::set_deletions(tx, &revision, &published.artifact, now)?;
+                    }
                     projects::record_audit(
                         tx,
                         &project.id,
@@ -312,6 +365,8 @@ impl Revisions {
         for _ in 0..CHANGE_ATTEMPTS {
             match self.try_change_file(project, target, change.clone()).await {
                 Err(RevisionError::Conflict(active)) => last = Some(active),
+                // Another publication is between this one's look and its transaction, too.
+                Err(error) if error.is_moved() => {}
                 Err(error) => return self.give_up_change(change, error).await,
                 Ok(done) => return Ok(done),
             }
@@ -352,19 +407,17 @@ impl Revisions {
                 ..SiteChanges::default()
             },
         };
+        let deleted = changes.delete.iter().cloned().collect();
         let files = self.change_files(&base.manifest, changes).await?;
-        let site = with_options(files, None, &base.manifest.options);
+        let mut site = with_options(files, None, &base.manifest.options);
+        site.deleted = deleted;
         let title = title_of(None, &site, &base);
-        let slug = Some(&*frontend.slug);
-        let site = self.files.prepare(project, slug, site, title).await?;
-        let files = site.files();
-        let made = self
-            .publish_site(project, &frontend, site, Some(active))
-            .await;
-        if made.is_err() {
-            self.files.give_up(&files).await?;
-        }
-        made
+        let release = SiteRelease {
+            expected: Some(active),
+            forget: false,
+        };
+        self.prepare_and_publish(project, &frontend, (site, title), release)
+            .await
     }
 
     /// Returns the files of a site with changes: all of them, or none.
@@ -485,59 +538,6 @@ impl Revisions {
             made_at: stored.frontend.updated_at,
         })
     }
-
-    /// Deletes a revision that is not live; one that is gone already is deleted.
-    ///
-    /// # Errors
-    /// A conflict for the live one.
-    pub async fn delete(
-        &self,
-        project: &Project,
-        target: &FrontendSelector,
-        id: RevisionId,
-    ) -> Result<(), RevisionError> {
-        let frontend = self.frontends.find_active(project.id, target).await?;
-        let (project, deployment, now) = (project.id, frontend.id, self.now());
-        let deleted = self.infra.control.write(move |tx| {
-            let frontend = active_in(tx, &project, &deployment)?;
-            if frontend.active_revision == Some(id) {
-                return Err(RevisionError::Conflict(id));
-            }
-            if delete_in(tx, (&project, &deployment), &id, now)? {
-                projects::record_audit(tx, &project, AuditAction::RevisionDelete, &id, now)?;
-            }
-            Ok(())
-        });
-        deleted.await
-    }
-
-    /// Ends drafts of sites that were never live and are old.
-    ///
-    /// # Errors
-    /// Those of the database; the next call goes on.
-    pub async fn end_old_drafts(&self) -> Result<(), control::Error> {
-        let now = self.now();
-        let seconds = self.infra.config.limits.draft_seconds;
-        let before = now.plus_seconds(-i64::try_from(seconds).unwrap_or(i64::MAX));
-        loop {
-            let listed = self
-                .infra
-                .control
-                .read(move |c| store::list_old_drafts(c, before, DRAFTS_PER_STEP));
-            let drafts = listed.await?;
-            let is_last = drafts.len() < DRAFTS_PER_STEP as usize;
-            let ended = self.infra.control.write(move |tx| {
-                for (project, deployment, id) in &drafts {
-                    delete_in(tx, (project, deployment), id, now)?;
-                }
-                Ok::<_, control::Error>(())
-            });
-            ended.await?;
-            if is_last {
-                return Ok(());
-            }
-        }
-    }
 }
 
 /// Row of a draft, beside what its site says.
@@ -547,23 +547,6 @@ struct SiteDraft {
     /// Revision that it was made from.
     active: RevisionId,
     message: Option<String>,
-}
-
-/// Deletes a revision that is not live, inside a transaction; returns whether it was there.
-fn delete_in(
-    tx: &Tx<'_>,
-    (project, deployment): (&ProjectId, &DeploymentId),
-    id: &RevisionId,
-    now: Timestamp,
-) -> Result<bool, control::Error> {
-    let Some(digests) = store::delete(tx, deployment, id)? else {
-        return Ok(false);
-    };
-    for digest in digests.iter().flatten() {
-        mark_garbage(tx, digest, now)?;
-    }
-    look_through_files(tx, &project.to_string())?;
-    Ok(true)
 }
 
 /// Refuses texts that have more than so many bytes together.

@@ -1,0 +1,141 @@
+//! Revisions of sites that were live a short time ago, in the control database: their files serve tabs that were opened then.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::config::Limits;
+use crate::content::Digest;
+use crate::control::{Error, Tx};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+
+/// Former revisions of a site that are kept at most; the oldest are forgotten.
+const MAX_FORMER_REVISIONS: u32 = 50;
+
+/// What a release makes of the files that were live before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OpenTabs {
+    /// They serve open tabs until a moment.
+    ServedUntil(Timestamp),
+    /// They serve nobody any more.
+    Forgotten,
+}
+
+/// A revision that was live a short time ago.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FormerRevision {
+    /// Manifest of its files.
+    pub(super) manifest: Digest,
+    /// Until when they are served.
+    pub(super) until: Timestamp,
+}
+
+impl OpenTabs {
+    /// Returns what a release makes of earlier files, by what its caller says.
+    pub(super) fn of_release(limits: &Limits, now: Timestamp, forget: bool) -> Self {
+        let seconds = i64::try_from(limits.skew_seconds).unwrap_or(i64::MAX);
+        match forget {
+            true => Self::Forgotten,
+            false => Self::ServedUntil(now.plus_seconds(seconds)),
+        }
+    }
+}
+
+/// Whether files of former revisions of a site are served.
+pub(super) fn any(
+    c: &Connection,
+    deployment: &DeploymentId,
+    now: Timestamp,
+) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM former_revisions WHERE deployment_id = ?1 AND until > ?2)",
+    )?
+    .query_row(params![deployment, now], |row| row.get(0))
+}
+
+/// Lists the former revisions of a site whose files are served, the one that was live last first.
+pub(super) fn list(
+    c: &Connection,
+    deployment: &DeploymentId,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<FormerRevision>> {
+    c.prepare_cached(
+        "SELECT r.preview_digest, f.until FROM former_revisions f JOIN revisions r ON r.id = f.revision_id
+         WHERE f.deployment_id = ?1 AND f.until > ?2 AND r.preview_digest IS NOT NULL ORDER BY f.number DESC",
+    )?
+    .query_map(params![deployment, now], |row| {
+        Ok(FormerRevision {
+            manifest: row.get(0)?,
+            until: row.get(1)?,
+        })
+    })?
+    .collect()
+}
+
+/// Has the files of a displaced revision serve open tabs until a moment.
+pub(super) fn add(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    displaced: &RevisionId,
+    until: Timestamp,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO former_revisions (deployment_id, revision_id, until) VALUES (?1, ?2, ?3)",
+    )?
+    .execute(params![deployment, displaced, until])?;
+    tx.prepare_cached(
+        "DELETE FROM former_revisions WHERE deployment_id = ?1 AND number <= (SELECT number FROM former_revisions
+            WHERE deployment_id = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute(params![deployment, MAX_FORMER_REVISIONS])?;
+    Ok(())
+}
+
+/// Has the files of a revision serve no open tab any more; returns whether they did. If it deletes files by name, those of earlier
+/// revisions serve none either: only its manifest says which.
+pub(super) fn forget_revision(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    revision: &RevisionId,
+) -> Result<bool, Error> {
+    let found: Option<(i64, bool)> = tx
+        .prepare_cached(
+            "DELETE FROM former_revisions WHERE deployment_id = ?1 AND revision_id = ?2
+             RETURNING number, EXISTS (SELECT 1 FROM revisions r WHERE r.id = ?2 AND r.deletes_files = 1)",
+        )?
+        .query_row(params![deployment, revision], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    if let Some((number, true)) = found {
+        tx.prepare_cached("DELETE FROM former_revisions WHERE deployment_id = ?1 AND number < ?2")?
+            .execute(params![deployment, number])?;
+    }
+    Ok(found.is_some())
+}
+
+/// Has a revision that is live again serve as what it is.
+pub(super) fn take_back(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    revision: &RevisionId,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "DELETE FROM former_revisions WHERE deployment_id = ?1 AND revision_id = ?2",
+    )?
+    .execute(params![deployment, revision])?;
+    Ok(())
+}
+
+/// Has no file that was live before serve open tabs of a site any more.
+pub(super) fn forget_all(tx: &Tx<'_>, deployment: &DeploymentId) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM former_revisions WHERE deployment_id = ?1")?
+        .execute([deployment])?;
+    Ok(())
+}
+
+/// Forgets revisions whose time is over, in all sites.
+pub(super) fn forget_old(tx: &Tx<'_>, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM former_revisions WHERE until <= ?1")?
+        .execute([now])?;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! The end of revisions: deleted by name, or drafts that nobody released in time.
+
+use std::sync::Arc;
+
+use crate::control::audit::AuditAction;
+use crate::control::{self, Tx};
+use crate::deployments::address::announce_change;
+use crate::deployments::frontends::{FrontendSelector, active_in, address_of};
+use crate::deployments::open_tabs;
+use crate::deployments::revisions::service::Revisions;
+use crate::deployments::revisions::{RevisionError, store};
+use crate::deployments::store::{look_through_files, mark_garbage};
+use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
+
+/// Drafts that one transaction ends at most, so that none holds the writer for long.
+const DRAFTS_PER_STEP: u32 = 100;
+
+impl Revisions {
+    /// Deletes a revision that is not live; one that is gone already is deleted.
+    ///
+    /// # Errors
+    /// A conflict for the live one.
+    pub async fn delete(
+        &self,
+        project: &Project,
+        target: &FrontendSelector,
+        id: RevisionId,
+    ) -> Result<(), RevisionError> {
+        let frontend = self.frontends.find_active(project.id, target).await?;
+        let (address, config) = (address_of(&frontend, project), Arc::clone(self.config()));
+        let (project, deployment, now) = (project.id, frontend.id, self.now());
+        let deleted = self.infra.control.write(move |tx| {
+            let frontend = active_in(tx, &project, &deployment)?;
+            if frontend.active_revision == Some(id) {
+                return Err(RevisionError::Conflict(id));
+            }
+            if open_tabs::forget_revision(tx, &deployment, &id)? {
+                announce_change(tx, &config, &address, now)?;
+            }
+            if delete_in(tx, (&project, &deployment), &id, now)? {
+                projects::record_audit(tx, &project, AuditAction::RevisionDelete, &id, now)?;
+            }
+            Ok(())
+        });
+        deleted.await
+    }
+
+    /// Ends drafts of sites that were never live and are old.
+    ///
+    /// # Errors
+    /// Those of the database; the next call goes on.
+    pub async fn end_old_drafts(&self) -> Result<(), control::Error> {
+        let now = self.now();
+        let seconds = self.infra.config.limits.draft_seconds;
+        let before = now.plus_seconds(-i64::try_from(seconds).unwrap_or(i64::MAX));
+        loop {
+            let listed = self
+                .infra
+                .control
+                .read(move |c| store::list_old_drafts(c, before, DRAFTS_PER_STEP));
+            let drafts = listed.await?;
+            let is_last = drafts.len() < DRAFTS_PER_STEP as usize;
+            let ended = self.infra.control.write(move |tx| {
+                for (project, deployment, id) in &drafts {
+                    delete_in(tx, (project, deployment), id, now)?;
+                }
+                Ok::<_, control::Error>(())
+            });
+            ended.await?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets former revisions of sites whose files serve no open tab any more.
+    ///
+    /// # Errors
+    /// Those of the database; the next call goes on.
+    pub async fn forget_former(&self) -> Result<(), control::Error> {
+        let now = self.now();
+        self.infra
+            .control
+            .write(move |tx| open_tabs::forget_old(tx, now))
+            .await
+    }
+}
+
+/// Deletes a revision that is not live, inside a transaction; returns whether it was there.
+fn delete_in(
+    tx: &Tx<'_>,
+    (project, deployment): (&ProjectId, &DeploymentId),
+    id: &RevisionId,
+    now: Timestamp,
+) -> Result<bool, control::Error> {
+    let Some(digests) = store::delete(tx, deployment, id)? else {
+        return Ok(false);
+    };
+    for digest in digests.iter().flatten() {
+        mark_garbage(tx, digest, now)?;
+    }
+    look_through_files(tx, &project.to_string())?;
+    Ok(true)
+}

@@ -1,0 +1,105 @@
+//! Encodings of a site's texts: made once, behind the publication, and kept as long as the file.
+
+use http::Method;
+use serde_json::json;
+use svc_tests::{Answer, TestServer};
+
+use super::{SiteFixture, collected_objects, texts};
+use crate::svc;
+
+/// Asks for a file in an encoding.
+async fn ask(fixture: &SiteFixture, path: &str, encodings: &str) -> Answer {
+    let port = fixture.server.address().port();
+    let request = format!(
+        "GET /site/{path} HTTP/1.1\r\nHost: house-acme.localhost:{port}\r\nConnection: close\r\nAccept-Encoding: {encodings}\r\n\r\n"
+    );
+    fixture.server.raw(request).await.expect(200)
+}
+
+/// Returns the encoding of a file.
+async fn encoding(fixture: &SiteFixture, path: &str, encodings: &str) -> Option<String> {
+    let answer = ask(fixture, path, encodings).await;
+    answer.header("content-encoding").map(str::to_owned)
+}
+
+async fn make_encodings(fixture: &SiteFixture) {
+    let app = fixture.server.server().app();
+    app.files.make_encodings().await.unwrap();
+    // Files in memory are looked at again after a while.
+    fixture.server.advance(10);
+}
+
+#[tokio::test]
+async fn texts_are_encoded_behind_their_publication() {
+    let style = "a { color: red }\n".repeat(200);
+    let long = "run(1);\n".repeat(200_000);
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let digest = fixture.put(long.as_bytes()).await;
+    let site = json!({ "type": "site", "requested_slug": "site", "files": {
+        "a.css": { "text": style }, "copy.bin": { "text": style }, "small.css": { "text": "a {}" },
+        "long.js": { "sha256": digest },
+    } });
+    fixture.create(&site).await.expect(201);
+    assert_eq!(ask(&fixture, "a.css", "identity").await.text(), style);
+    make_encodings(&fixture).await;
+    for (path, accepted, expected) in [
+        ("a.css", "br, zstd, gzip", Some("br")),
+        ("a.css", "zstd, gzip", Some("zstd")),
+        ("a.css", "gzip", Some("gzip")),
+        ("a.css", "identity", None),
+        ("long.js", "gzip, br", Some("br")),
+        ("long.js", "gzip", Some("gzip")),
+        ("long.js", "identity", None),
+        ("copy.bin", "br", None),
+        ("small.css", "br", None),
+    ] {
+        let found = encoding(&fixture, path, accepted).await;
+        assert_eq!(found.as_deref(), expected, "{path} {accepted}");
+    }
+    assert_eq!(ask(&fixture, "long.js", "identity").await.text(), long);
+    assert!(ask(&fixture, "long.js", "br").await.body.len() < 10_000);
+    let check = fixture
+        .server
+        .command(&svc(), &["check", "--json"])
+        .await
+        .json();
+    assert_eq!(
+        (&check["errors"], &check["leftovers"]),
+        (&json!([]), &json!([]))
+    );
+}
+
+#[tokio::test]
+async fn encodings_live_as_long_as_their_file() {
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let before = collected_objects(&fixture.server).await;
+    let style = "a { color: red }\n".repeat(200);
+    let files = texts(&[("a.css", &*style)]);
+    let site = json!({ "type": "site", "files": files, "requested_slug": "site" });
+    fixture.create(&site).await.expect(201);
+    make_encodings(&fixture).await;
+    // Both forms of the manifest, the file, and its encodings.
+    assert_eq!(collected_objects(&fixture.server).await, before + 4);
+    // Another project has its own right to the same.
+    let other = fixture.owner.project(&fixture.server, "Other").await;
+    let body = json!({ "type": "site", "files": files, "requested_slug": "other" });
+    let path = format!("/{other}/frontends");
+    fixture
+        .owner
+        .post(&fixture.server, &path, &body)
+        .await
+        .expect(201);
+    make_encodings(&fixture).await;
+    fixture
+        .owner
+        .delete(&fixture.server, &format!("/{other}"))
+        .await
+        .expect(204);
+    collected_objects(&fixture.server).await;
+    assert_eq!(
+        encoding(&fixture, "a.css", "br").await.as_deref(),
+        Some("br")
+    );
+    fixture.send(Method::DELETE, "", None).await.expect(204);
+    assert_eq!(collected_objects(&fixture.server).await, before);
+}
