@@ -41,6 +41,7 @@ const KEPT: [(&str, Option<&str>); 18] = [
         "host/pages/src/deployments/revisions/preview.rs",
         Some("the row is read before it, and a preview of a revision never changes"),
     ),
+    ("host/pages/src/deployments/blocked/mod.rs", None),
     ("host/pages/src/deployments/serving/pages.rs", None),
     (
         "host/pages/src/landing/mod.rs",

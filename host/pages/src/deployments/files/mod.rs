@@ -8,6 +8,7 @@ pub mod routes;
 mod service;
 mod site;
 mod store;
+mod storing;
 mod sweep;
 
 pub use model::{FileBytes, FileError, FileOwner, NewSite, NewSiteFile, SiteTitle};

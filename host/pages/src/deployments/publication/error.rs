@@ -4,6 +4,7 @@ use crate::access::ClientDisconnected;
 use crate::config::CapReached;
 use crate::content;
 use crate::control;
+use crate::deployments::blocked::ContentBlocked;
 use crate::deployments::problems::WORKERS_BUSY_MESSAGE;
 use crate::http::byte_budget::ByteBudgetFull;
 use svc_base::random::RandomSourceError;
@@ -27,6 +28,9 @@ pub enum PublishError {
     /// A cap is reached.
     #[error(transparent)]
     Cap(#[from] CapReached),
+    /// The operator has blocked it.
+    #[error(transparent)]
+    Blocked(#[from] ContentBlocked),
     /// The client has hung up, and nothing was stored.
     #[error(transparent)]
     Abandoned(#[from] ClientDisconnected),
@@ -51,7 +55,11 @@ impl PublishError {
     pub(in crate::deployments) fn is_lasting(&self) -> bool {
         match self {
             Self::Budget(BudgetKind::Time) => false,
-            Self::Malformed(_) | Self::Budget(_) | Self::Unsupported(_) | Self::Internal(_) => true,
+            Self::Malformed(_)
+            | Self::Budget(_)
+            | Self::Unsupported(_)
+            | Self::Blocked(_)
+            | Self::Internal(_) => true,
             Self::Capacity(_) | Self::Cap(_) | Self::Abandoned(_) => false,
         }
     }

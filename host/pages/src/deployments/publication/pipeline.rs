@@ -13,6 +13,7 @@ use super::timings::{PublicationStage, StageTimings};
 use crate::access::run_while_client_waits;
 use crate::content::{ContentStore, Digest, EncodedPage, ObjectPin};
 use crate::control::{self, Tx};
+use crate::deployments::blocked::{BlockedContent, ContentBlocked};
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::sites::{SiteManifest, SiteSize};
 use crate::deployments::views::Warning;
@@ -147,6 +148,7 @@ pub struct PublicationPipeline {
     content: ContentStore,
     sandbox: Sandbox,
     runtimes: Arc<RuntimeScripts>,
+    blocked: BlockedContent,
     /// Bytes of sources and pages that are worked on.
     memory: Arc<ByteBudget>,
     timings: StageTimings,
@@ -159,6 +161,7 @@ impl PublicationPipeline {
         content: ContentStore,
         sandbox: Sandbox,
         runtimes: Arc<RuntimeScripts>,
+        blocked: BlockedContent,
     ) -> Self {
         let limits = &infra.config.limits;
         let memory = limits.divide_cap("page_work_bytes", limits.page_work_bytes);
@@ -168,8 +171,14 @@ impl PublicationPipeline {
             content,
             sandbox,
             runtimes,
+            blocked,
             timings: StageTimings::default(),
         }
+    }
+
+    /// Returns the content that the operator has blocked.
+    pub(in crate::deployments) fn blocked(&self) -> &BlockedContent {
+        &self.blocked
     }
 
     /// Adds the times of the stages to the metrics of the server.
@@ -255,6 +264,9 @@ impl PublicationPipeline {
         runtime: Option<RuntimeScript>,
         budget: PageBudget,
     ) -> Result<RenderedPage, PublishError> {
+        if let Some(digest) = self.blocked.find_text(source.text).await? {
+            return Err(ContentBlocked { digest, path: None }.into());
+        }
         let source_bytes = source.text.len();
         let permit = Mutex::new(self.reserve(source_bytes).await?);
         // The page is in memory while its drawings wait for threads.
@@ -334,6 +346,7 @@ impl PublicationPipeline {
             .time(PublicationStage::Compress, compressing)
             .await??;
         let (digests, source, object) = compressed?;
+        self.blocked.check([&digests.0, &digests.1])?;
         let bytes = (source.len() + object.len()) as u64;
         let storing = async {
             tokio::try_join!(
@@ -403,6 +416,8 @@ impl PublicationPipeline {
             Ok::<_, std::io::Error>((digests, forms))
         });
         let (digests, (canonical, object)) = writing.await??;
+        self.blocked.load().await?;
+        self.blocked.check([&digests.0, &digests.1])?;
         let bytes = (canonical.len() + object.len()) as u64;
         let storing = async {
             tokio::try_join!(
@@ -465,14 +480,16 @@ impl PublicationPipeline {
             .await
     }
 
-    /// Returns the text of a stored source.
+    /// Returns the text of a stored source, for a publication.
     ///
     /// # Errors
-    /// Ours: it should be there.
+    /// `Blocked`; else ours: it should be there.
     pub(in crate::deployments) async fn source_text(
         &self,
         digest: Digest,
     ) -> Result<String, PublishError> {
+        self.blocked.load().await?;
+        self.blocked.check([&digest])?;
         let bytes = self.content.get(&digest).await?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
         text.ok_or_else(|| PublishError::Internal(anyhow::anyhow!("source {digest} is missing")))

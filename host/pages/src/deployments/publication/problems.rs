@@ -32,6 +32,7 @@ impl From<&PublishError> for Problem {
                 format!("The renderer of this server does not know the type `{content_type}`. Publish the content as another type, such as `html`, or ask the server's operator for a renderer that knows it."),
             ),
             PublishError::Capacity(detail) => Self::new(ProblemCode::CapacityReached, *detail),
+            PublishError::Blocked(blocked) => blocked.into(),
             PublishError::Abandoned(abandoned) => (*abandoned).into(),
             PublishError::Internal(error) => internal_problem(error),
         }

@@ -142,6 +142,8 @@ impl Revisions {
         admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
     ) -> Result<ServedPage, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
+        let named = [&revision.source].into_iter().chain(&revision.preview);
+        self.serving.check_content(named).await?;
         let policy = self.serving.page_policy();
         if let Some(manifest) = revision.site.and(revision.preview) {
             let site = self.serving.load_site(manifest).await?;

@@ -205,6 +205,7 @@ async fn file_response(
     mut headers: HeaderMap,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
+    serving.check_file(&file)?;
     let encoding = file_encoding(&file, path, request);
     let etag = document::etag(&file.digest, encoding);
     let vary = headers.remove(header::VARY);

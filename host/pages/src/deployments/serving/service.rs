@@ -12,6 +12,7 @@ use super::password;
 use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
+use crate::deployments::blocked::BlockedContent;
 use crate::deployments::model::display_title;
 use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
 use crate::deployments::store;
@@ -124,6 +125,7 @@ pub struct UnlockToken {
 pub struct PageService {
     pub(super) infra: Infra,
     content: ContentStore,
+    pub(super) blocked: BlockedContent,
     sandbox: Sandbox,
     /// Signs the cookies that unlock protected pages.
     unlock_key: hmac::Key,
@@ -140,7 +142,7 @@ impl PageService {
     /// When there is no randomness.
     pub fn new(
         infra: Infra,
-        content: ContentStore,
+        (content, blocked): (ContentStore, BlockedContent),
         sandbox: Sandbox,
         unlock_key: hmac::Key,
     ) -> Result<Self, RandomSourceError> {
@@ -156,6 +158,7 @@ impl PageService {
         Ok(Self {
             infra,
             content,
+            blocked,
             sandbox,
             unlock_key,
             pages,
@@ -273,14 +276,6 @@ impl PageService {
             && self.infra.config.sites_domain.is_some()
     }
 
-    /// Checks that a page may still be shown.
-    ///
-    /// # Errors
-    /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
-    pub fn check_available(&self, page: &ServedPage) -> Result<(), PageLookupError> {
-        self.check_deployment_available(page.expires_at, page.disabled)
-    }
-
     /// Checks the state of a deployment that is no page yet.
     pub(in crate::deployments) fn check_deployment_available(
         &self,
@@ -298,6 +293,8 @@ impl PageService {
     }
 
     async fn load_page(&self, slug: &str) -> Result<Arc<ServedPage>, PageLookupError> {
+        // No page is in memory before it is known what may not be shown.
+        self.blocked.load().await.map_err(anyhow::Error::from)?;
         let wanted = slug.to_owned();
         let found = self
             .infra
@@ -361,7 +358,11 @@ impl PageService {
 
     /// Opens a file of a site that is read as it is sent.
     pub(super) async fn open_file(&self, file: SiteFile) -> Result<FileReader, PageLookupError> {
-        Ok(FileReader::open(&self.content, file).await?)
+        let reader = FileReader::open(&self.content, file).await?;
+        if !self.blocked.is_empty() {
+            self.check_allowed(&reader.objects())?;
+        }
+        Ok(reader)
     }
 
     /// Reads a file of a site that is one object.

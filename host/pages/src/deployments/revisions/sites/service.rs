@@ -505,7 +505,9 @@ impl Revisions {
             }
             Ok(())
         });
-        deleted.await
+        deleted.await?;
+        fault::point("revision.committed");
+        Ok(())
     }
 
     /// Ends drafts of sites that were never live and are old.
