@@ -1,13 +1,19 @@
 //! Sites: folders of files as frontends of a project.
 
 mod blobs;
+pub(crate) mod crashes;
 mod drafts;
 mod ends;
 mod hostile_paths;
+mod kept;
+mod model;
+mod others;
 mod publications;
+mod quotas;
 mod serving;
 mod shares;
 mod single_files;
+mod takedown;
 
 use http::Method;
 use serde_json::{Value, json};
