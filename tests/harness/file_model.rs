@@ -447,7 +447,8 @@ impl FileModel {
         let project = self.random.below(PROJECTS);
         let held = self.projects[project].held(self.now);
         let ended = &self.projects[project].ended;
-        let unknown = (0..CONTENTS).find(|number| !held.contains(number) && !ended.contains(number));
+        let unknown =
+            (0..CONTENTS).find(|number| !held.contains(number) && !ended.contains(number));
         let Some(unknown) = unknown else {
             return;
         };
@@ -484,7 +485,9 @@ impl FileModel {
         });
         let expected: usize = held.chain(shared).sum();
         let sql = "SELECT count(*) FROM blobs";
-        let rows = app.control.read(move |c| c.query_row(sql, [], |row| row.get::<_, i64>(0)));
+        let rows = app
+            .control
+            .read(move |c| c.query_row(sql, [], |row| row.get::<_, i64>(0)));
         assert_eq!(usize::try_from(rows.await.unwrap()).unwrap(), expected);
         self.read_everything().await;
     }

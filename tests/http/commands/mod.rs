@@ -140,7 +140,8 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     let blocked = site.run(&["content", "blocked"]).await;
     assert_eq!(blocked["blocked"][0]["sha256"], digest);
     let listed = site.run(&["content", "list", &project]).await;
-    let page = json!({ "slug": "page", "path": null, "sha256": digest, "bytes": null, "blocked": true });
+    let page =
+        json!({ "slug": "page", "path": null, "sha256": digest, "bytes": null, "blocked": true });
     assert_eq!(listed["content"], json!([page]));
     site.run(&["content", "unblock", &digest]).await;
     site.server.get("/page").await.expect(200);

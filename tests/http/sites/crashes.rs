@@ -137,7 +137,9 @@ impl CrashInstallation {
 
     fn is_marked(&self, digest: &str) -> bool {
         let sql = "SELECT EXISTS (SELECT 1 FROM garbage WHERE digest = unhex(?1))";
-        self.rows().query_row(sql, [digest], |row| row.get(0)).unwrap()
+        self.rows()
+            .query_row(sql, [digest], |row| row.get(0))
+            .unwrap()
     }
 }
 
@@ -154,7 +156,9 @@ async fn populate(at: &OwnerProcess<'_>) -> Before {
     let (status, project) = at.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
     let project = text(&project["id"]);
-    let large: Vec<u8> = (0..1_300_000_u32).flat_map(|n| [n.to_le_bytes()[1]]).collect();
+    let large: Vec<u8> = (0..1_300_000_u32)
+        .flat_map(|n| [n.to_le_bytes()[1]])
+        .collect();
     for bytes in [&large[..], b"waits"] {
         let path = format!("/{project}/blobs/{}", sha256(bytes));
         assert_eq!(put(at, &path, bytes).await, Some(204));
@@ -239,7 +243,10 @@ async fn assert_whole(point: &str, at: &OwnerProcess<'_>, before: &Before) {
     assert_eq!(at.process.get("/site/new").await.status, 404, "{point}");
     let hall = at.process.get("/hall/a").await.status;
     assert_eq!(hall == 200, point == "create.committed", "{point}");
-    let path = format!("/{}/frontends/site/revisions/{}", before.project, before.draft);
+    let path = format!(
+        "/{}/frontends/site/revisions/{}",
+        before.project, before.draft
+    );
     let draft = at.get(&path).await.0;
     let has_ended = matches!(
         fault_group(point),
@@ -263,7 +270,9 @@ async fn die_at(point: &str, bucket: Option<Bucket>) {
             let body = Some(body).filter(|body| !body.is_null());
             drop(dying.send_request(method, &path, body).await);
         }
-        Request::File(path) => drop(put(&dying, &path, NEW).await),
+        Request::File(path) => {
+            let _ = put(&dying, &path, NEW).await;
+        }
     }
     if fault_group(point) == "collection" {
         let marked = async || {

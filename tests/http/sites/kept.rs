@@ -28,7 +28,10 @@ async fn populate(fixture: &SiteFixture) {
 
 async fn check(server: &TestServer) -> (Value, bool) {
     let output = server.command(&svc(), &["check", "--json"]).await;
-    (serde_json::from_str(&output.stdout).unwrap(), output.success)
+    (
+        serde_json::from_str(&output.stdout).unwrap(),
+        output.success,
+    )
 }
 
 #[tokio::test]
@@ -111,7 +114,10 @@ async fn rows_of_a_site_are_compared_with_what_is_stored() {
         change(damage).await;
         let (found, sound) = check(&fixture.server).await;
         assert_eq!(sound, said.is_empty(), "{damage}: {found}");
-        assert!(found["errors"].to_string().contains(&said), "{damage}: {found}");
+        assert!(
+            found["errors"].to_string().contains(&said),
+            "{damage}: {found}"
+        );
         change(mending).await;
         let (found, sound) = check(&fixture.server).await;
         assert!(sound, "{mending}: {found}");
@@ -154,7 +160,10 @@ async fn back_up_and_restore(server: TestServer) {
     put(&fixture.owner, &fixture.server, &fixture.project, b"later").await;
     let made = fixture.server.command(&svc(), &back_up).await.json();
     assert_eq!(made["complete"], true, "{made}");
-    assert_eq!(made["content"]["copied_files"], 1, "only what is new: {made}");
+    assert_eq!(
+        made["content"]["copied_files"], 1,
+        "only what is new: {made}"
+    );
     let checked = svc().run(&to, &["check", "--json"]).await.json();
     assert_eq!(checked["errors"], json!([]));
     let data = TempDir::new().unwrap();

@@ -79,8 +79,7 @@ async fn the_last_megabyte_is_given_once_whatever_publishes() {
             }
             3 => put_as(owner, server, project, (&digest, text.into_bytes())).await,
             _ => {
-                let path =
-                    format!("/api/v1/projects/{project}/frontends/site/files/{racer}");
+                let path = format!("/api/v1/projects/{project}/frontends/site/files/{racer}");
                 let request = owner.request(server, Method::PUT, &path);
                 request.body(text).answer().await
             }

@@ -10,7 +10,7 @@ use crate::svc;
 
 /// Runs `svc content` on a server; returns its document.
 async fn content(server: &TestServer, arguments: &[&str]) -> Value {
-    let arguments = [&["content"], arguments, &["--json"]].concat();
+    let arguments = [&["content"][..], arguments, &["--json"]].concat();
     server.command(&svc(), &arguments).await.json()
 }
 
@@ -55,11 +55,13 @@ async fn blocked_files_are_shown_nowhere() {
     let preview = text(&draft["preview_url"]);
     let preview = &preview[preview.find("/_preview/").unwrap()..];
     let other = fixture.owner.project(&fixture.server, "Other").await;
-    let body = json!({ "type": "site", "files": texts(&[("bad", bad)]), "requested_slug": "other" });
+    let body =
+        json!({ "type": "site", "files": texts(&[("bad", bad)]), "requested_slug": "other" });
     let path = format!("/{other}/frontends");
     let made = fixture.owner.post(&fixture.server, &path, &body).await;
     made.expect(201);
-    let share = json!({ "type": "site", "files": texts(&[("bad", bad), ("x", "x")]), "name": "share" });
+    let share =
+        json!({ "type": "site", "files": texts(&[("bad", bad), ("x", "x")]), "name": "share" });
     fixture.server.deploy(&share).await;
 
     let digest = sha256(BAD);
@@ -92,7 +94,10 @@ async fn blocked_files_are_shown_nowhere() {
     assert_eq!(fixture.read("/site/").await, "start");
     assert_eq!(fixture.server.get("/share/x").answer().await.text(), "x");
     let named = fixture.send(Method::GET, "/content", None).await;
-    assert_eq!(named.expect(200).json()["files"]["bad.txt"]["sha256"], digest);
+    assert_eq!(
+        named.expect(200).json()["files"]["bad.txt"]["sha256"],
+        digest
+    );
     let listed = content(&fixture.server, &["list", "house-acme"]).await;
     let listed = listed["content"].as_array().unwrap();
     let blocked: Vec<_> = listed.iter().filter(|it| it["blocked"] == true).collect();
@@ -143,7 +148,10 @@ async fn blocked_files_are_taken_nowhere_and_leave_nothing() {
         let site = json!({ "type": "site", "files": files });
         refused(fixture.create(&site).await, Some("new"));
         let body = json!({ "files": files });
-        refused(fixture.send(Method::PUT, "", Some(&body)).await, Some("new"));
+        refused(
+            fixture.send(Method::PUT, "", Some(&body)).await,
+            Some("new"),
+        );
         let mut body = json!({ "changes": { "set": files } });
         body["base_revision_id"] = fixture.active().await.into();
         let drafted = fixture.send(Method::POST, "/revisions", Some(&body)).await;
@@ -220,7 +228,11 @@ async fn sources_of_pages_are_taken_and_shown_nowhere() {
         below("/content").await.problem(403, "disabled");
         let revisions = below("/revisions").await.expect(200).json();
         let live = text(&revisions["active_revision_id"]);
-        for more in [json!({}), json!({ "one_time": true }), json!({ "password": "long-enough" })] {
+        for more in [
+            json!({}),
+            json!({ "one_time": true }),
+            json!({ "password": "long-enough" }),
+        ] {
             let mut body = json!({ "type": kind, "content": source });
             body.as_object_mut()
                 .unwrap()
@@ -247,15 +259,14 @@ async fn sources_of_pages_are_taken_and_shown_nowhere() {
 async fn an_earlier_revision_of_blocked_bytes_is_neither_previewed_nor_put_back() {
     let fixture = SiteFixture::empty(TestServer::start().await).await;
     let owner = &fixture.owner;
-    owner.frontend(&fixture.server, &fixture.project, "site").await;
+    owner
+        .frontend(&fixture.server, &fixture.project, "site")
+        .await;
     let first = fixture.active().await;
     let draft = fixture.draft(&json!({ "content": "# Bad" })).await;
     let id = &draft["revision"]["revision_id"];
     fixture.release("promote", id).await.expect(200);
-    fixture
-        .release("rollback", &json!(first))
-        .await
-        .expect(200);
+    fixture.release("rollback", &json!(first)).await.expect(200);
     let digest = sha256(b"# Bad");
     fixture.block(&digest).await;
     let preview = text(&draft["preview_url"]);

@@ -211,7 +211,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let control = ControlDatabase::open(directory.path()).unwrap();
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
-        let put = |digest| {
+        let put = |digest: Digest| {
             let put = control.write(move |tx| block(tx, &digest, Some("why"), Timestamp(1)));
             async move { put.await.unwrap() }
         };

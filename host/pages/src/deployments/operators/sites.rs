@@ -86,7 +86,10 @@ async fn check_manifest(
     }
     for (path, file) in site.files {
         match files.get(&file.digest) {
-            None => faults.push(format!("{by}: nobody has the file `{path}`, {}", file.digest)),
+            None => faults.push(format!(
+                "{by}: nobody has the file `{path}`, {}",
+                file.digest
+            )),
             Some(has) if *has != (file.bytes, file.list) => {
                 faults.push(format!("{by}: the file `{path}` is stored in another way"));
             }
