@@ -44,3 +44,14 @@ CREATE INDEX blobs_by_encodings ON blobs (encoded_digest) WHERE encoded_digest I
 -- Since when encodings of the file are to be made.
 ALTER TABLE blobs ADD COLUMN encode_since INTEGER;
 CREATE INDEX blobs_to_encode ON blobs (encode_since) WHERE encode_since IS NOT NULL;
+
+-- Content that the operator has blocked: no file, source or page of this SHA-256 is taken or shown.
+CREATE TABLE blocked (
+    digest BLOB PRIMARY KEY,
+    -- Why, in the operator's words.
+    note TEXT,
+    blocked_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Path of the file below the page that a report is about.
+ALTER TABLE reports ADD COLUMN path TEXT;

@@ -151,6 +151,12 @@ async fn every_change_of_a_frontend_is_purged_twice() {
         .await;
     assert!(done.success, "{done:?}");
     purged_twice("disable").await;
+    let digest = svc::content::Digest::of(b"# Two").to_string();
+    for command in ["block", "unblock"] {
+        let done = server.command(&svc(), &["content", command, &digest]).await;
+        assert!(done.success, "{done:?}");
+        purged_twice(command).await;
+    }
     owner.delete(&server, &path).await.expect(204);
     purged_twice("delete").await;
     server

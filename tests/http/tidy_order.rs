@@ -32,6 +32,7 @@ const LAYERS: &[&[&str]] = &[
 const DEPLOYMENTS: &[&[&str]] = &[
     &[
         "address",
+        "blocked",
         "forms",
         "once_files",
         "open_tabs",

@@ -8,6 +8,7 @@ use super::services::ServiceDependencies;
 use crate::content::{
     ContentLocation, ContentStore, OneTimeFileDirectory, OneTimePages, StoreConnector,
 };
+use crate::deployments::blocked::BlockedContent;
 use crate::deployments::collection::ContentGarbageCollector;
 use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::Frontends;
@@ -65,9 +66,13 @@ impl DeploymentServices {
     ) -> anyhow::Result<Self> {
         let infra = &foundation.infra;
         let once = open_one_time_pages(foundation)?;
-        let serving = Arc::new(page_service(foundation, sandbox, &content)?);
+        // It comes before the pages, so that it knows first what a change blocks.
+        let blocked = BlockedContent::following(&infra.control);
+        let stored = (content.clone(), blocked.clone());
+        let serving = Arc::new(page_service(foundation, sandbox, stored)?);
         let expiry = ExpiredShareRemover::new(infra.clone(), once.clone());
-        let shared = PublishingDependencies::new(foundation, sandbox, &content, &expiry);
+        let stored = (content.clone(), blocked);
+        let shared = PublishingDependencies::new(foundation, sandbox, stored, &expiry);
         let (pipeline, files, capacity) = (shared.pipeline, shared.files, shared.capacity);
         let shares = Shares::new(
             infra.clone(),
@@ -126,7 +131,7 @@ impl PublishingDependencies {
     fn new(
         foundation: &ServiceDependencies,
         sandbox: &Sandbox,
-        content: &ContentStore,
+        (content, blocked): (ContentStore, BlockedContent),
         expiry: &ExpiredShareRemover,
     ) -> Self {
         let (infra, holder_key) = (&foundation.infra, foundation.secrets.holders.clone());
@@ -136,6 +141,7 @@ impl PublishingDependencies {
             content.clone(),
             sandbox.clone(),
             Arc::clone(&runtimes),
+            blocked,
         ));
         let capacity = CapacityChecker::new(infra.clone(), content.clone(), holder_key);
         Self {
@@ -157,11 +163,11 @@ impl PublishingDependencies {
 fn page_service(
     foundation: &ServiceDependencies,
     sandbox: &Sandbox,
-    content: &ContentStore,
+    stored: (ContentStore, BlockedContent),
 ) -> Result<PageService, RandomSourceError> {
     let unlock_key = foundation.secrets.unlock.clone();
     let infra = foundation.infra.clone();
-    PageService::new(infra, content.clone(), sandbox.clone(), unlock_key)
+    PageService::new(infra, stored, sandbox.clone(), unlock_key)
 }
 
 /// Makes the collector of unused content.

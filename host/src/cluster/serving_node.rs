@@ -197,7 +197,9 @@ impl<L: Ledger> ServingNode<L> {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         });
         let place = LedgerVisits::new(Arc::clone(self.run().ledger()), self.run().id());
         let views = mem::take(&mut *lock(&self.views));

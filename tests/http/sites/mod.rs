@@ -1,14 +1,19 @@
 //! Sites: folders of files as frontends of a project.
 
 mod blobs;
+pub(crate) mod crashes;
 mod drafts;
 mod encodings;
 mod ends;
 mod hostile_paths;
 mod immutable;
+mod kept;
+mod model;
 mod mounts;
+mod others;
 mod preview_origins;
 mod publications;
+mod quotas;
 mod refused_rules;
 mod rules;
 mod runtime_by_address;
@@ -16,6 +21,7 @@ mod serving;
 mod shares;
 mod single_files;
 mod skew;
+mod takedown;
 
 use http::Method;
 use serde_json::{Value, json};

@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 19] = [
+const KEPT: [(&str, Option<&str>); 20] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -42,6 +42,7 @@ const KEPT: [(&str, Option<&str>); 19] = [
         Some("the row is read before it, and a preview of a revision never changes"),
     ),
     ("host/pages/src/deployments/serving/origins.rs", None),
+    ("host/pages/src/deployments/blocked/mod.rs", None),
     ("host/pages/src/deployments/serving/pages.rs", None),
     (
         "host/pages/src/landing/mod.rs",

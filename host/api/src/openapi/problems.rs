@@ -34,6 +34,9 @@ const JSON_BODY_CODES: &[ProblemCode] = &[
 /// Errors of work for which there may be no room. A server of several that does it may also end in the middle.
 const WORK_CODES: [ProblemCode; 2] = [ProblemCode::CapacityReached, ProblemCode::DatabaseBusy];
 
+/// Errors of routes that take sources or files, or make pages of them: the operator may have blocked these.
+const CONTENT_CODES: [ProblemCode; 2] = [ProblemCode::RenderFailed, ProblemCode::StorageFull];
+
 /// Takes the error codes out of an operation. An unknown word stays there, where a test finds it.
 pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<ProblemCode> {
     let mut codes = EVERY_ROUTE_CODES.to_vec();
@@ -59,6 +62,9 @@ pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<
     }
     if WORK_CODES.iter().any(|code| codes.contains(code)) {
         codes.push(ProblemCode::Interrupted);
+    }
+    if CONTENT_CODES.iter().any(|code| codes.contains(code)) {
+        codes.push(ProblemCode::ContentBlocked);
     }
     if !unknown.is_empty() {
         operation.insert(PROBLEMS_ANNOTATION.to_owned(), unknown.join(" ").into());
@@ -153,6 +159,7 @@ pub(super) fn problem_schema() -> Value {
                     }
                 }
             },
+            "sha256": { "type": "string", "description": "With `content_blocked`: what is blocked." },
             "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
             "name": { "type": "string", "description": "With `action_conflict`: the action's name." },
             "expected": { "type": "integer", "description": "With `action_conflict`: the version that was expected; 0 for none." },

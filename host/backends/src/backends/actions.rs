@@ -73,7 +73,9 @@ impl ActionCache {
             | ControlChange::BackendCreated(..)
             | ControlChange::RealtimeOff(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         }
     }
 

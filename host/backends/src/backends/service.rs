@@ -497,6 +497,8 @@ fn tell_databases(control: &ControlDatabase, databases: &Arc<Databases>) {
         | ControlChange::RealtimeOff(_)
         | ControlChange::ActionJudged(_)
         | ControlChange::SessionEnded(_)
-        | ControlChange::SessionsEnded(_) => {}
+        | ControlChange::SessionsEnded(_)
+        | ControlChange::ContentBlocked(_)
+        | ControlChange::ContentAllowed(_) => {}
     });
 }

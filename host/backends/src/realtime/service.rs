@@ -101,7 +101,9 @@ impl Realtime {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         });
         made
     }

@@ -62,7 +62,9 @@ impl SessionCache {
             | ControlChange::BackendEnded(_)
             | ControlChange::RealtimeOff(_)
             | ControlChange::ActionsDefined(_)
-            | ControlChange::ActionJudged(_) => {}
+            | ControlChange::ActionJudged(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         }
     }
 

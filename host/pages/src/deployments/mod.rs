@@ -9,6 +9,7 @@
 //! ```
 
 mod address;
+pub mod blocked;
 pub mod collection;
 pub mod files;
 pub mod forms;

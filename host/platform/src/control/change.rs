@@ -30,6 +30,10 @@ pub enum ControlChange {
     SessionEnded([u8; 32]),
     /// Some or all sessions of a project's visitors ended.
     SessionsEnded(ProjectId),
+    /// The operator has blocked the content of this SHA-256.
+    ContentBlocked([u8; 32]),
+    /// The operator allows the content of this SHA-256 again.
+    ContentAllowed([u8; 32]),
 }
 
 impl ControlChange {
@@ -108,6 +112,8 @@ mod tests {
             ControlChange::ActionJudged(backend),
             ControlChange::SessionEnded([7; 32]),
             ControlChange::SessionsEnded(project),
+            ControlChange::ContentBlocked([8; 32]),
+            ControlChange::ContentAllowed([9; 32]),
         ];
         let sent = ControlChange::to_bytes(&changes).unwrap();
         assert!(sent.starts_with(br#"[{"slug":"garden"},{"origin":"garden-acme"},"#));

@@ -12,6 +12,7 @@ use crate::control;
 use crate::deployments::store::is_referenced;
 use crate::infra::Infra;
 use svc_base::clock::Timestamp;
+use svc_base::fault;
 
 /// Marks handled in one step, so that no step holds the writer for long.
 const MARKS_PER_STEP: u32 = 500;
@@ -122,6 +123,7 @@ impl ContentGarbageCollector {
                 break;
             }
             let step = self.collect_digests(&marked, before, &stops).await;
+            fault::point("collection.deleted");
             drop(hold);
             collected += step.gone;
             failed += step.failed;
@@ -134,6 +136,7 @@ impl ContentGarbageCollector {
                         .try_for_each(|digest| store::unmark(tx, digest, before))
                 })
                 .await?;
+            fault::point("collection.committed");
             if marked.len() < most as usize {
                 break;
             }

@@ -12,6 +12,7 @@ mod rules;
 mod service;
 mod site;
 mod store;
+mod storing;
 mod sweep;
 mod warnings;
 
@@ -20,4 +21,4 @@ pub use service::ProjectFiles;
 pub use site::PreparedSite;
 
 pub(super) use immutables::{ImmutableVerdict, JudgedImmutables, release as release_immutables};
-pub(super) use site::move_to_project;
+pub(super) use site::{SiteTarget, move_to_project};

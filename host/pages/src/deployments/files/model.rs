@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::content::{Digest, StoredFile};
 use crate::control;
+use crate::deployments::blocked::ContentBlocked;
 use crate::deployments::publication::PublishError;
 use crate::deployments::sites::{SiteFile, SiteOptions};
 use svc_base::ids::{DeploymentId, ProjectId};
@@ -74,9 +75,18 @@ pub enum FileError {
     /// The files of all projects would take more than the installation allows.
     #[error("the files of all projects take all room that they may")]
     InstallationFull,
+    /// The operator has blocked the bytes that are to be read.
+    #[error("the operator has blocked these bytes")]
+    Disabled,
     /// Another reason for which nothing is published.
     #[error(transparent)]
     Publish(#[from] PublishError),
+}
+
+impl From<ContentBlocked> for FileError {
+    fn from(blocked: ContentBlocked) -> Self {
+        Self::Publish(blocked.into())
+    }
 }
 
 impl From<control::Error> for FileError {

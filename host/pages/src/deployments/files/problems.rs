@@ -85,6 +85,10 @@ impl From<FileError> for Problem {
                 ProblemCode::CapacityReached,
                 "The files of all projects take all room that this server has for them. The operator can raise it: `storage_total_bytes` in `[limits]` of the settings.",
             ),
+            FileError::Disabled => Self::new(
+                ProblemCode::Disabled,
+                "The operator of this server has blocked these bytes. Read the site's `content` to see what it names, and leave them out of the next revision.",
+            ),
             FileError::Publish(error) => error.into(),
         }
     }

@@ -11,6 +11,7 @@ use crate::deployments::store::mark_garbage;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use crate::workspaces;
+use svc_base::fault;
 
 /// Files of all projects.
 #[derive(Debug)]
@@ -47,14 +48,18 @@ impl ProjectFiles {
         (digest, declared): (Digest, u64),
         body: B,
     ) -> Result<(), B::Error> {
+        self.refuse_blocked(&digest).await?;
         let room = self.check_room(project, Some(digest), declared).await?;
         let file = self.store(Some(digest), body).await?;
+        fault::point("blob.stored");
         let file = Arc::new(file);
         let staged = self.stage(project, Arc::clone(&file), room).await;
         if staged.is_err() {
             self.forget(file.stored_objects()).await?;
         }
-        Ok(staged?)
+        staged?;
+        fault::point("blob.committed");
+        Ok(())
     }
 
     /// Receives a file of a declared length for a publication that is under way. No row names it yet.
@@ -68,7 +73,9 @@ impl ProjectFiles {
         body: B,
     ) -> Result<StoredFile, B::Error> {
         self.check_room(project, None, declared).await?;
-        self.store(None, body).await
+        let file = self.store(None, body).await?;
+        fault::point("file.stored");
+        Ok(file)
     }
 
     /// Stores a file as its bytes arrive, and compares them with their digest, if it is known.
@@ -132,7 +139,7 @@ impl ProjectFiles {
         if digest.is_some_and(|digest| digest != writer.digest()) {
             return Err(FileError::DigestMismatch.into());
         }
-        Ok(writer.finish().await.map_err(FileError::from)?)
+        Ok(self.finish_file(writer).await?)
     }
 
     /// Adds a stored file to those of a project, if there is still room.

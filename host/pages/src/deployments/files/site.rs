@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 
 use super::immutables::JudgedImmutables;
 use super::model::{FileError, FileOwner, FileRoom, FileUsage, NewSite, NewSiteFile, SiteTitle};
@@ -13,12 +13,12 @@ use super::published::PublishedFiles;
 use super::service::ProjectFiles;
 use super::{store, warnings};
 use crate::config::Limits;
-use crate::content::{Digest, FileWriter, StoredFile};
+use crate::content::{Digest, StoredFile};
 use crate::control::{self, Tx};
 use crate::deployments::address::slugs_before_files;
 use crate::deployments::frontends::Frontend;
 use crate::deployments::publication::{PageSource, PublishError, StoredPublication};
-use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
+use crate::deployments::sites::{SiteFile, SiteManifest};
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use crate::workspaces::{self, FileLimits};
@@ -179,6 +179,8 @@ impl ProjectFiles {
         // The bytes of a request are in memory until they are stored.
         let counted = self.pipeline.reserve(inline).await?;
         let named = new.named();
+        self.pipeline.blocked().load().await?;
+        new.check_allowed(self.pipeline.blocked())?;
         let known = self.look_up(owner.clone(), named.clone()).await?;
         new.check_bounds(&limits, &known.files)?;
         refuse_missing(&named, &known.files)?;
@@ -282,7 +284,7 @@ impl ProjectFiles {
                     return Ok((path, file, None));
                 }
                 NewSiteFile::Stored(stored) => stored,
-                NewSiteFile::Inline(bytes) => Arc::new(self.store_inline(bytes).await?),
+                NewSiteFile::Inline(bytes) => Arc::new(self.store_inline(&path, bytes).await?),
             };
             let file = SiteFile {
                 digest: stored.digest,
@@ -291,10 +293,9 @@ impl ProjectFiles {
             };
             Ok::<_, FileError>((path, file, Some(stored)))
         }));
-        let files: Vec<_> = files
-            .buffer_unordered(CONCURRENT_WRITES)
-            .try_collect()
-            .await?;
+        let files: Vec<Result<_, FileError>> =
+            files.buffer_unordered(CONCURRENT_WRITES).collect().await;
+        let files = self.give_up_unless_all(files).await?;
         let mut manifest = SiteManifest {
             options: new.options,
             deleted: new.deleted,
@@ -306,12 +307,6 @@ impl ProjectFiles {
             stored.extend(new);
         }
         Ok((manifest, stored))
-    }
-
-    async fn store_inline(&self, bytes: Bytes) -> Result<StoredFile, FileError> {
-        let mut writer = FileWriter::new(&self.content);
-        writer.write(bytes).await?;
-        Ok(writer.finish().await?)
     }
 
     /// Has a guest read the title of a start page; a page that it cannot render has none.
@@ -356,17 +351,6 @@ impl ProjectFiles {
             }) => Ok(self.content.get(digest).await?),
             _ => Ok(None),
         }
-    }
-
-    /// Opens a stored file.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub(in crate::deployments) async fn open(
-        &self,
-        file: SiteFile,
-    ) -> Result<FileReader, FileError> {
-        Ok(FileReader::open(&self.content, file).await?)
     }
 
     /// Returns the manifest of a stored site.

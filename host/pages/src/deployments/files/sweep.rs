@@ -9,6 +9,7 @@ use crate::content::Digest;
 use crate::control;
 use crate::deployments::sites::SiteManifest;
 use svc_base::clock::Timestamp;
+use svc_base::fault;
 
 /// Owners whose files one sweep looks through at most; the next one goes on.
 const OWNERS_PER_SWEEP: u32 = 100;
@@ -73,6 +74,7 @@ impl ProjectFiles {
                 Some(next) => version = next,
                 None => return Ok(()),
             }
+            fault::point("sweep.committed");
             if is_last {
                 return Ok(());
             }

@@ -12,7 +12,7 @@ use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change, announce_origin_end};
-use crate::deployments::files::{PreparedSite, ProjectFiles, SiteTitle};
+use crate::deployments::files::{PreparedSite, ProjectFiles, SiteTarget, SiteTitle};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::{
     CapUsageChecker, CapacityChecker, PageSource, PublicationPipeline, PublishError,

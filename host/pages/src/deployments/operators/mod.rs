@@ -1,5 +1,7 @@
 //! Operators' work on deployments: disables and enables them, and checks the store.
 
+pub mod content;
+mod sites;
 mod store;
 
 use std::collections::{BTreeSet, HashSet};
@@ -229,6 +231,7 @@ pub async fn check(
     let mut found = StoreCheckFindings::default();
     let references = check_rows(control, &mut found).await?;
     check_content(control, content, &references, &mut found).await?;
+    sites::check(control, content, &mut found).await?;
     check_unused(control, content, &references, &mut found).await?;
     if let Some(once) = once {
         check_once(control, once, &mut found).await?;

@@ -1,8 +1,11 @@
 //! Queries of `svc check` to the control database.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::ReplayedPage;
+use super::content::ContentScope;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::store::parse_content_type;
@@ -50,6 +53,160 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReferenc
         }
     }
     Ok(found)
+}
+
+/// Revision of a site, for `svc check`: a draft, an earlier one, or what is live.
+#[derive(Clone, Debug)]
+pub(super) struct NamedManifest {
+    /// Row that names it, for people.
+    pub(super) by: String,
+    /// Canonical form of the manifest.
+    pub(super) canonical: Digest,
+    /// Form that is served from.
+    pub(super) served: Digest,
+}
+
+/// List of the objects of a large file, for `svc check`.
+#[derive(Debug)]
+pub(super) struct NamedList {
+    /// Digest of the list.
+    pub(super) list: Digest,
+    /// Length of the file.
+    pub(super) bytes: u64,
+}
+
+/// Lists everybody who has files: projects, and quick shares for themselves.
+pub(super) fn file_owners(c: &Connection) -> rusqlite::Result<Vec<String>> {
+    c.prepare(
+        "SELECT DISTINCT iif(project_id = ?1, id, project_id) FROM deployments WHERE content_type = 'site'",
+    )?
+    .query_map([ProjectId::QUICK_SHARES], |row| row.get(0))?
+    .collect()
+}
+
+/// Lists the manifests that rows of an owner name.
+pub(super) fn manifests(c: &Connection, owner: &str) -> rusqlite::Result<Vec<NamedManifest>> {
+    c.prepare_cached(
+        "SELECT d.slug AS referrer, d.source_digest AS canonical, d.artifact_digest AS served FROM deployments d
+            WHERE (d.project_id = ?1 OR d.id = ?1 AND d.project_id = ?2) AND d.content_type = 'site'
+               AND d.source_digest IS NOT NULL AND d.artifact_digest IS NOT NULL
+         UNION ALL SELECT 'revision ' || r.id, r.source_digest, r.preview_digest
+            FROM revisions r JOIN deployments d ON d.id = r.deployment_id
+            WHERE d.project_id = ?1 AND d.content_type = 'site' AND r.preview_digest IS NOT NULL",
+    )?
+    .query_map(params![owner, ProjectId::QUICK_SHARES], |row| {
+        Ok(NamedManifest {
+            by: row.get("referrer")?,
+            canonical: row.get("canonical")?,
+            served: row.get("served")?,
+        })
+    })?
+    .collect()
+}
+
+/// Returns the lists of an owner's files, by their digests; a small file has none.
+pub(super) fn lists_of(
+    c: &Connection,
+    owner: &str,
+) -> rusqlite::Result<HashMap<Digest, (u64, Option<Digest>)>> {
+    c.prepare_cached("SELECT digest, bytes, list_digest FROM blobs WHERE owner_id = ?1")?
+        .query_map([owner], |row| {
+            let bytes = row.get::<_, i64>(1)?.unsigned_abs();
+            Ok((row.get(0)?, (bytes, row.get(2)?)))
+        })?
+        .collect()
+}
+
+/// Lists the lists of all large files, each once.
+pub(super) fn named_lists(c: &Connection) -> rusqlite::Result<Vec<NamedList>> {
+    c.prepare("SELECT list_digest, min(bytes) FROM blobs WHERE list_digest IS NOT NULL GROUP BY list_digest")?
+        .query_map([], |row| {
+            Ok(NamedList {
+                list: row.get(0)?,
+                bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+            })
+        })?
+        .collect()
+}
+
+/// Returns the objects of a large file, in order.
+pub(super) fn objects_of(c: &Connection, list: &Digest) -> rusqlite::Result<Vec<Digest>> {
+    c.prepare_cached("SELECT digest FROM file_objects WHERE list_digest = ?1 ORDER BY number")?
+        .query_map([list], |row| row.get(0))?
+        .collect()
+}
+
+/// What is live at a slug, for a list of content.
+#[derive(Debug)]
+pub(super) struct LiveContent {
+    /// Where it answers.
+    pub(super) slug: String,
+    /// Digest of the source.
+    pub(super) source: Digest,
+    /// Manifest of a site.
+    pub(super) manifest: Option<Digest>,
+}
+
+/// Returns whose files a list of content has; none if there is no such share.
+pub(super) fn content_owner(
+    c: &Connection,
+    scope: &ContentScope,
+) -> rusqlite::Result<Option<String>> {
+    match scope {
+        ContentScope::Project(project) => Ok(Some(project.to_string())),
+        ContentScope::Share(slug) => c
+            .prepare_cached("SELECT id FROM deployments WHERE slug = ?1 AND project_id = ?2")?
+            .query_row(params![slug, ProjectId::QUICK_SHARES], |row| row.get(0))
+            .optional(),
+    }
+}
+
+/// Lists what is live, by slug. A one-time share has nothing that is stored.
+pub(super) fn live_content(
+    c: &Connection,
+    scope: &ContentScope,
+) -> rusqlite::Result<Vec<LiveContent>> {
+    let (project, slug) = match scope {
+        ContentScope::Project(project) => (project, None),
+        ContentScope::Share(slug) => (&ProjectId::QUICK_SHARES, Some(slug)),
+    };
+    c.prepare_cached(
+        "SELECT slug, source_digest, iif(content_type = 'site', artifact_digest, NULL) AS manifest FROM deployments
+         WHERE project_id = ?1 AND (?2 IS NULL OR slug = ?2) AND source_digest IS NOT NULL ORDER BY slug",
+    )?
+    .query_map(params![project, slug], |row| {
+        Ok(LiveContent {
+            slug: row.get("slug")?,
+            source: row.get("source_digest")?,
+            manifest: row.get("manifest")?,
+        })
+    })?
+    .collect()
+}
+
+/// Lists the files of an owner, with their lengths.
+pub(super) fn files_of(c: &Connection, owner: &str) -> rusqlite::Result<Vec<(Digest, u64)>> {
+    c.prepare_cached("SELECT digest, bytes FROM blobs WHERE owner_id = ?1 ORDER BY digest")?
+        .query_map([owner], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+        })?
+        .collect()
+}
+
+/// Lists the slugs of projects' pages and sites that name some content: as their source, as what is stored of it, or as a file that the
+/// project has.
+pub(super) fn slugs_naming(c: &Connection, digest: &Digest) -> rusqlite::Result<Vec<String>> {
+    c.prepare_cached(
+        "SELECT slug FROM deployments WHERE source_digest = ?1 AND project_id <> ?2
+         UNION SELECT slug FROM deployments WHERE artifact_digest = ?1 AND project_id <> ?2
+         UNION SELECT slug FROM deployments WHERE content_type = 'site' AND project_id IN (
+            SELECT owner_id FROM blobs WHERE digest = ?1
+            UNION SELECT owner_id FROM blobs WHERE list_digest = ?1
+            UNION SELECT owner_id FROM blobs
+                WHERE list_digest IN (SELECT list_digest FROM file_objects WHERE digest = ?1))",
+    )?
+    .query_map(params![digest, ProjectId::QUICK_SHARES], |row| row.get(0))?
+    .collect()
 }
 
 /// Pages that answer at a moment, without sites, which no guest has made.

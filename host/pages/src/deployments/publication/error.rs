@@ -4,6 +4,7 @@ use crate::access::ClientDisconnected;
 use crate::config::CapReached;
 use crate::content;
 use crate::control;
+use crate::deployments::blocked::ContentBlocked;
 use crate::deployments::problems::WORKERS_BUSY_MESSAGE;
 use crate::http::byte_budget::ByteBudgetFull;
 use svc_base::random::RandomSourceError;
@@ -35,6 +36,9 @@ pub enum PublishError {
     /// A cap is reached.
     #[error(transparent)]
     Cap(#[from] CapReached),
+    /// The operator has blocked it.
+    #[error(transparent)]
+    Blocked(#[from] ContentBlocked),
     /// The client has hung up, and nothing was stored.
     #[error(transparent)]
     Abandoned(#[from] ClientDisconnected),
@@ -64,6 +68,7 @@ impl PublishError {
             | Self::Unsupported(_)
             | Self::Rules(_)
             | Self::RulesUnsupported
+            | Self::Blocked(_)
             | Self::Internal(_) => true,
             Self::Capacity(_) | Self::Cap(_) | Self::Abandoned(_) => false,
         }

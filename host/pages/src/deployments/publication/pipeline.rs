@@ -14,6 +14,7 @@ use crate::access::run_while_client_waits;
 use crate::content::{ContentStore, Digest, EncodedPage, ObjectPin};
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::blocked::{BlockedContent, ContentBlocked};
 use crate::deployments::sites::{SiteManifest, SiteSize};
 use crate::deployments::views::Warning;
 use crate::http::byte_budget::{ByteBudget, BytePermit};
@@ -153,6 +154,7 @@ pub struct PublicationPipeline {
     content: ContentStore,
     sandbox: Sandbox,
     runtimes: Arc<RuntimeScripts>,
+    blocked: BlockedContent,
     /// Bytes of sources and pages that are worked on.
     memory: Arc<ByteBudget>,
     timings: StageTimings,
@@ -165,6 +167,7 @@ impl PublicationPipeline {
         content: ContentStore,
         sandbox: Sandbox,
         runtimes: Arc<RuntimeScripts>,
+        blocked: BlockedContent,
     ) -> Self {
         let limits = &infra.config.limits;
         let memory = limits.divide_cap("page_work_bytes", limits.page_work_bytes);
@@ -174,8 +177,14 @@ impl PublicationPipeline {
             content,
             sandbox,
             runtimes,
+            blocked,
             timings: StageTimings::default(),
         }
+    }
+
+    /// Returns the content that the operator has blocked.
+    pub(in crate::deployments) fn blocked(&self) -> &BlockedContent {
+        &self.blocked
     }
 
     /// Adds the times of the stages to the metrics of the server.
@@ -261,6 +270,9 @@ impl PublicationPipeline {
         runtime: Option<RuntimeScript>,
         budget: PageBudget,
     ) -> Result<RenderedPage, PublishError> {
+        if let Some(digest) = self.blocked.find_text(source.text).await? {
+            return Err(ContentBlocked { digest, path: None }.into());
+        }
         let source_bytes = source.text.len();
         let permit = Mutex::new(self.reserve(source_bytes).await?);
         // The page is in memory while its drawings wait for threads.
@@ -340,6 +352,7 @@ impl PublicationPipeline {
             .time(PublicationStage::Compress, compressing)
             .await??;
         let (digests, source, object) = compressed?;
+        self.blocked.check([&digests.0, &digests.1])?;
         let bytes = (source.len() + object.len()) as u64;
         let storing = async {
             tokio::try_join!(
@@ -428,6 +441,8 @@ impl PublicationPipeline {
             Ok::<_, std::io::Error>((digests, forms))
         });
         let (digests, (canonical, object)) = writing.await??;
+        self.blocked.load().await?;
+        self.blocked.check([&digests.0, &digests.1])?;
         let bytes = (canonical.len() + object.len()) as u64;
         let storing = async {
             tokio::try_join!(
@@ -508,14 +523,16 @@ impl PublicationPipeline {
             .await
     }
 
-    /// Returns the text of a stored source.
+    /// Returns the text of a stored source, for a publication.
     ///
     /// # Errors
-    /// Ours: it should be there.
+    /// `Blocked`; else ours: it should be there.
     pub(in crate::deployments) async fn source_text(
         &self,
         digest: Digest,
     ) -> Result<String, PublishError> {
+        self.blocked.load().await?;
+        self.blocked.check([&digest])?;
         let bytes = self.content.get(&digest).await?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
         text.ok_or_else(|| PublishError::Internal(anyhow::anyhow!("source {digest} is missing")))

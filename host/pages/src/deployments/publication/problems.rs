@@ -43,6 +43,7 @@ impl From<&PublishError> for Problem {
                 "The renderer of this server judges no rules of sites. Leave `_headers` and `_redirects` out, or ask the server's operator for a renderer that does. Nothing was changed.",
             ),
             PublishError::Capacity(detail) => Self::new(ProblemCode::CapacityReached, *detail),
+            PublishError::Blocked(blocked) => blocked.into(),
             PublishError::Abandoned(abandoned) => (*abandoned).into(),
             PublishError::Internal(error) => internal_problem(error),
         }

@@ -156,6 +156,8 @@ impl Revisions {
         admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
     ) -> Result<ServedPage, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
+        let named = [&revision.source].into_iter().chain(&revision.preview);
+        self.serving.check_content(named).await?;
         if let Some(page) = self.site_preview_of(&deployment, &revision).await? {
             return Ok(page);
         }

@@ -264,7 +264,7 @@ pub async fn republish(
         ContentQuery
     ),
     responses((status = 200, description = "The source, or that it has not changed.", body = ContentView)),
-    extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
+    extensions(("x-problems" = json!("owner forbidden not_found disabled capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn content(

@@ -21,7 +21,7 @@ use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
-use crate::deployments::files::ProjectFiles;
+use crate::deployments::files::{FileError, ProjectFiles};
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, Frontends, active_in, address_of,
 };
@@ -233,9 +233,17 @@ impl Revisions {
         let content = match stored.manifest {
             _ if wanted.known == Some(stored.digest) => FetchedContent::Known,
             Some(manifest) => FetchedContent::Site(self.files.manifest(manifest).await?),
-            None => FetchedContent::Text(self.pipeline.source_text(stored.digest).await?),
+            None => FetchedContent::Text(self.shown_text(stored.digest).await?),
         };
         Ok(FetchedRevisionSource { stored, content })
+    }
+
+    /// Returns the text of a stored source, to be shown.
+    async fn shown_text(&self, digest: Digest) -> Result<String, RevisionError> {
+        match self.pipeline.source_text(digest).await {
+            Err(PublishError::Blocked(_)) => Err(FileError::Disabled.into()),
+            text => Ok(text?),
+        }
     }
 
     /// Makes a draft.

@@ -294,6 +294,7 @@ async fn file_response(
     mut headers: HeaderMap,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
+    serving.check_file(&file)?;
     let vary = headers.remove(header::VARY);
     let is_text = is_encoded(path, file.bytes, serving.config().limits.page_bytes);
     let is_part = request.contains_key(header::RANGE);

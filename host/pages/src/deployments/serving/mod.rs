@@ -1,5 +1,6 @@
 //! Serving: what answers at a slug, from memory, with views counted, and the end of shares whose time is over.
 
+mod allowed;
 pub mod answer;
 mod expiry;
 mod former_files;

@@ -89,6 +89,8 @@ pub struct ServedPage {
     pub content_type: DeploymentType,
     /// Digest of the source; a one-time share has none here.
     pub source: Option<Digest>,
+    /// Digest of the page or of the site's manifest, as it is stored; a one-time share has none.
+    pub artifact: Option<Digest>,
     /// The live backend that it calls.
     pub backend: Option<BackendId>,
     /// Whether an edge in front may keep it for long.
@@ -204,6 +206,7 @@ impl ServedPage {
             slug: deployment.slug.clone(),
             content_type: deployment.content_type,
             source: deployment.source,
+            artifact: deployment.artifact,
             backend: deployment.backend,
             at_edge: policy.edge && matches!(kind, PageKind::Frontend { .. }),
             kind,
@@ -514,7 +517,9 @@ impl PageCache {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         }
     }
 

@@ -13,6 +13,7 @@ use super::password;
 use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
+use crate::deployments::blocked::BlockedContent;
 use crate::deployments::model::display_title;
 use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
 use crate::deployments::store;
@@ -125,6 +126,7 @@ pub struct UnlockToken {
 pub struct PageService {
     pub(super) infra: Infra,
     content: ContentStore,
+    pub(super) blocked: BlockedContent,
     pub(super) sandbox: Sandbox,
     /// Signs the cookies that unlock protected pages.
     unlock_key: hmac::Key,
@@ -142,7 +144,7 @@ impl PageService {
     /// When there is no randomness.
     pub fn new(
         infra: Infra,
-        content: ContentStore,
+        (content, blocked): (ContentStore, BlockedContent),
         sandbox: Sandbox,
         unlock_key: hmac::Key,
     ) -> Result<Self, RandomSourceError> {
@@ -159,6 +161,7 @@ impl PageService {
         Ok(Self {
             infra,
             content,
+            blocked,
             sandbox,
             unlock_key,
             pages,
@@ -278,14 +281,6 @@ impl PageService {
             && self.infra.config.sites_domain.is_some()
     }
 
-    /// Checks that a page may still be shown.
-    ///
-    /// # Errors
-    /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
-    pub fn check_available(&self, page: &ServedPage) -> Result<(), PageLookupError> {
-        self.check_deployment_available(page.expires_at, page.disabled)
-    }
-
     /// Checks the state of a deployment that is no page yet.
     pub(in crate::deployments) fn check_deployment_available(
         &self,
@@ -303,6 +298,8 @@ impl PageService {
     }
 
     async fn load_page(&self, slug: &str) -> Result<Arc<ServedPage>, PageLookupError> {
+        // No page is in memory before it is known what may not be shown.
+        self.blocked.load().await.map_err(anyhow::Error::from)?;
         let wanted = slug.to_owned();
         let found = self
             .infra
@@ -367,7 +364,11 @@ impl PageService {
 
     /// Opens a file of a site that is read as it is sent.
     pub(super) async fn open_file(&self, file: SiteFile) -> Result<FileReader, PageLookupError> {
-        Ok(FileReader::open(&self.content, file).await?)
+        let reader = FileReader::open(&self.content, file).await?;
+        if !self.blocked.is_empty() {
+            self.check_allowed(&reader.objects())?;
+        }
+        Ok(reader)
     }
 
     /// Counts the part of a stream that is in memory, for the client, until the stream ends.

@@ -45,6 +45,14 @@ impl FileReader {
         self.file.digest
     }
 
+    /// Returns the digests of the objects of a large file.
+    pub fn objects(&self) -> Vec<Digest> {
+        self.list.as_ref().map_or_else(Vec::new, |list| {
+            let parts = list.parts(0..list.bytes());
+            parts.map(|part| part.digest).collect()
+        })
+    }
+
     /// Returns the file's length.
     pub fn bytes(&self) -> u64 {
         self.file.bytes

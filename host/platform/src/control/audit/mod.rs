@@ -153,6 +153,8 @@ audit_actions! {
     VisitorForget "visitor.forget" "What is known of a visitor was erased; the visitor's id.",
     DeploymentDisable "deployment.disable" "The operator took a page down; the deployment's id.",
     DeploymentEnable "deployment.enable" "The operator put a page back; the deployment's id.",
+    ContentBlock "content.block" "The operator blocked content everywhere; its SHA-256.",
+    ContentUnblock "content.unblock" "The operator allowed blocked content again; its SHA-256.",
     ReportClose "report.close" "The operator closed a report; its id.",
     GuestSwitch "guest.switch" "The operator installed a guest, or put another back; the guest's name.",
 }

@@ -12,6 +12,7 @@ use crate::deployments::revisions::{RevisionError, store};
 use crate::deployments::store::{look_through_files, mark_garbage};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
+use svc_base::fault;
 use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
 
 /// Drafts that one transaction ends at most, so that none holds the writer for long.
@@ -44,7 +45,9 @@ impl Revisions {
             }
             Ok(())
         });
-        deleted.await
+        deleted.await?;
+        fault::point("revision.committed");
+        Ok(())
     }
 
     /// Ends drafts of sites that were never live and are old.

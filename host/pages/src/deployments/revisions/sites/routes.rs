@@ -70,7 +70,7 @@ pub async fn put_file(
         ("path" = String, Path, description = "Path of the file.")
     ),
     responses((status = 200, description = "Live without the file, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner forbidden not_found revision_conflict"))),
+    extensions(("x-problems" = json!("owner forbidden not_found content_blocked revision_conflict"))),
     security(("bearer" = []))
 )]
 pub async fn delete_file(
@@ -99,7 +99,7 @@ pub async fn delete_file(
         (status = 200, description = "The file's bytes.", content_type = "application/octet-stream", body = String),
         (status = 304, description = "The file has not changed.")
     ),
-    extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
+    extensions(("x-problems" = json!("owner forbidden not_found disabled capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn get_file(
@@ -140,7 +140,7 @@ pub async fn get_file(
         SiteQuery
     ),
     responses((status = 200, description = "The archive.", content_type = "application/x-tar", body = String)),
-    extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
+    extensions(("x-problems" = json!("owner forbidden not_found disabled capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn get_archive(

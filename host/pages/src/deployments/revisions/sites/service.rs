@@ -13,7 +13,9 @@ use crate::content;
 use crate::control;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
-use crate::deployments::files::{FileError, NewSite, NewSiteFile, PreparedSite, SiteTitle};
+use crate::deployments::files::{
+    FileError, NewSite, NewSiteFile, PreparedSite, SiteTarget, SiteTitle,
+};
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, active_in, address_of,
 };
