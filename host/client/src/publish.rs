@@ -10,7 +10,7 @@ use super::output::{member_text, pretty_escaped_json, server_note};
 use super::progress::TerminalProgressBar;
 use super::sites::{
     NewSite, ShareWishes, SiteFolder, SiteOptionArgs, SitePublisher, is_folder, is_media,
-    media_site, publishing_hints, read_media, share_file, share_folder,
+    media_site, publishing_hints, read_media, remember_published, share_file, share_folder,
 };
 use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, OutputFormat, desktop, endpoints, projects, secret};
@@ -265,7 +265,9 @@ impl PublishCommand {
             title: self.title.as_deref(),
             options: options.as_ref(),
         };
-        publisher.create(new).await
+        let published = publisher.create(new).await?;
+        remember_published(&api, project, (site, options.as_ref()), &published);
+        Ok(published)
     }
 
     /// Reports a published page: only its link goes to standard output.

@@ -8,7 +8,7 @@ use super::error::{CliFailure, FailureExitCode, Result};
 use super::frontends::{FrontendArgs, FrontendContent, FrontendHandle};
 use super::output::{key_values, member_text, quote_shell_word, server_note, table_of};
 use super::question::ChangeQuestion;
-use super::sites::SiteDifference;
+use super::sites::{SeenSite, SiteDifference};
 use super::{CommonArgs, endpoints};
 
 /// Default number of listed revisions.
@@ -239,6 +239,7 @@ impl ReleaseArgs {
         let done = found
             .release(call, &self.revision, &expected, self.message.as_deref())
             .await?;
+        SeenSite::at(found.api.server_url(), &found.project.id, &found.slug).forget();
         common.output().print_note(&release_note(&done));
         common
             .output()

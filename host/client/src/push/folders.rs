@@ -12,7 +12,7 @@ use crate::publish::print_warnings;
 use crate::revisions::release_note;
 use crate::sites::{
     LiveSite, NewSite, SiteChange, SiteDifference, SiteFolder, SitePublisher, is_media, media_site,
-    publishing_hints,
+    publishing_hints, remember_published,
 };
 use crate::{OutputFormat, endpoints};
 
@@ -109,6 +109,8 @@ impl WatchCommand {
                     options: options.as_ref(),
                 };
                 let page = publisher(found, &site).create(new).await?;
+                let files = (&site, options.as_ref());
+                remember_published(&found.api, &found.project.id, files, &page);
                 site.notes.iter().for_each(|note| out.print_note(note));
                 print_warnings(out, &page);
                 let (slug, url) = (member_text(&page, "slug"), member_text(&page, "url"));

@@ -1,9 +1,12 @@
 //! The live files of a site, beside those that this folder last saw there.
 
+use serde_json::Value;
+
 use super::SiteOptions;
 use super::content::{RemoteFile, RemoteSite};
 use super::folder::SiteFolder;
 use super::seen::SeenSite;
+use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::frontends::{FrontendContent, FrontendHandle};
 
@@ -77,6 +80,19 @@ impl LiveSite {
         let options = options.unwrap_or(&self.remote.options);
         self.seen.write(&remote_of(site, options, content_sha256));
     }
+}
+
+/// Remembers a folder that is a new site, by the answer of the server.
+pub(crate) fn remember_published(
+    api: &ApiClient,
+    project: &str,
+    (site, options): (&SiteFolder, Option<&SiteOptions>),
+    published: &Value,
+) {
+    let text = |name: &str| published[name].as_str().unwrap_or_default();
+    let seen = SeenSite::at(api.server_url(), project, text("slug"));
+    let options = options.cloned().unwrap_or_default();
+    seen.write(&remote_of(site, &options, text("content_sha256")));
 }
 
 /// Files of a folder, as the server has them once they are published.

@@ -71,6 +71,19 @@ impl SeenSite {
         (seen.version == VERSION && is_whole).then_some(site)
     }
 
+    /// Forgets what was seen, after the user has made another revision live.
+    pub(crate) fn forget(&self) {
+        let Some(name) = &self.name else {
+            return;
+        };
+        if let Ok(here) = DirectoryHandle::open(Path::new("."))
+            && here.exists(name).unwrap_or(false)
+        {
+            // A file that is none is not read.
+            let _ = here.write(name, b"{}", true);
+        }
+    }
+
     /// Writes what was seen. A folder that cannot be written to remembers nothing, which is no failure.
     pub(crate) fn write(&self, site: &RemoteSite) {
         let Some(name) = &self.name else {
