@@ -10,37 +10,14 @@ use super::folder::{LocalFile, SiteFolder};
 use super::paths::{path_fault, to_nfc};
 use crate::error::{CliFailure, Result};
 use crate::source;
+use svc_sources::media::{MediaKind, media_by_name};
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Kind of such a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MediaKind {
-    Picture,
-    Sound,
-    Film,
-    Document,
-}
-
-/// Endings of names, with what the files are.
-const ENDINGS: [(&str, MediaKind); 10] = [
-    ("png", MediaKind::Picture),
-    ("jpg", MediaKind::Picture),
-    ("jpeg", MediaKind::Picture),
-    ("gif", MediaKind::Picture),
-    ("webp", MediaKind::Picture),
-    ("avif", MediaKind::Picture),
-    ("mp3", MediaKind::Sound),
-    ("mp4", MediaKind::Film),
-    ("webm", MediaKind::Film),
-    ("pdf", MediaKind::Document),
-];
-
 fn kind_of(path: &Path) -> Option<MediaKind> {
-    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-    let mut known = ENDINGS.iter();
-    known.find(|(one, _)| *one == ending).map(|(_, kind)| *kind)
+    let (_, kind) = media_by_name(path.file_name()?.to_str()?)?;
+    Some(kind)
 }
 
 /// Whether a file is published as a site of its own, by its name.
@@ -85,7 +62,7 @@ pub(crate) fn read_media(path: &Path) -> Result<(String, Vec<u8>)> {
 /// As of [`read_media`].
 pub(crate) fn media_site(path: &Path) -> Result<SiteFolder> {
     let (name, bytes) = read_media(path)?;
-    let kind = kind_of(path).unwrap_or(MediaKind::Document);
+    let kind = kind_of(path).unwrap_or(MediaKind::Paper);
     let page = LocalFile::of_bytes(page_of(&name, kind).as_bytes());
     let file = LocalFile::of_bytes(&bytes);
     let files = BTreeMap::from([("index.html".to_owned(), page), (name, file)]);
@@ -99,8 +76,8 @@ fn page_of(name: &str, kind: MediaKind) -> String {
     let shown = match kind {
         MediaKind::Picture => format!("<img src=\"{address}\" alt=\"{name}\">"),
         MediaKind::Sound => format!("<audio controls src=\"{address}\"></audio>"),
-        MediaKind::Film => format!("<video controls src=\"{address}\"></video>"),
-        MediaKind::Document => format!("<a href=\"{address}\">{name}</a>"),
+        MediaKind::Video => format!("<video controls src=\"{address}\"></video>"),
+        MediaKind::Paper => format!("<a href=\"{address}\">{name}</a>"),
     };
     format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{name}</title>\n\
@@ -123,21 +100,6 @@ fn escape_html(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_say_what_files_are() {
-        for (name, expected) in [
-            ("a.png", true),
-            ("A.JPEG", true),
-            ("a.tar.webm", true),
-            ("a.pdf", true),
-            ("a.svg", false),
-            ("a.md", false),
-            ("png", false),
-        ] {
-            assert_eq!(is_media(Path::new(name)), expected, "{name}");
-        }
-    }
 
     #[test]
     fn a_page_shows_the_file_and_runs_nothing_of_its_name() {
