@@ -58,7 +58,7 @@ macro_rules! guides {
 guides! {
     "share" "You publish a page without an account.";
     "folder" "You begin with a folder: templates, a server for it while you work, and a server for all.";
-    "site" "You publish a folder that a tool has built: a site with its files and its history.";
+    "publish-folder" "You publish a folder that a tool has built: a site with its files and its history.";
     "client" "You work from a shell: publish, push, a folder as a project.";
     "apps" "You own a project: pages that stay, and a database.";
     "team" "You work in a team: several folders of one project, and a job that applies.";
