@@ -1,17 +1,17 @@
 //! State of a project on the server, to compare a folder with.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::pages::{FrontendType, LocalPage};
 use super::prices::Interval;
 use super::suffixes::{PagesApart, is_suffixed, several_pages};
-use super::{LocalPage, Manifest, ProjectFolder};
+use super::{Manifest, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::Result;
 use crate::projects::{self, RemoteProject};
-use svc_sources::ContentType;
+use crate::sites::RemoteSite;
 
 /// A frontend on the server.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,7 +21,7 @@ pub(super) struct RemoteFrontend {
     pub(super) slug: String,
     pub(super) url: String,
     #[serde(rename = "type")]
-    pub(super) content_type: ContentType,
+    pub(super) frontend_type: FrontendType,
     pub(super) title: String,
     pub(super) state: String,
     pub(super) content_sha256: Option<String>,
@@ -123,23 +123,8 @@ pub(super) struct RemoteProjectState {
     pub(super) apart: PagesApart,
 }
 
-/// Type of a frontend that is a set of files.
-const SITE_TYPE: &str = "site";
-
-/// Reads the pages of a list. Sites are left out: a manifest has pages of one source, and a site has none that could be compared.
-fn read_pages<'de, D>(reader: D) -> std::result::Result<Vec<RemoteFrontend>, D::Error>
-where
-    D: Deserializer<'de>,
-{
-    let all = Vec::<Value>::deserialize(reader)?.into_iter();
-    let pages = all.filter(|frontend| frontend["type"] != SITE_TYPE);
-    let pages = pages.map(|page| serde_json::from_value(page).map_err(D::Error::custom));
-    pages.collect()
-}
-
 #[derive(Debug, Deserialize)]
 struct RemoteFrontendList {
-    #[serde(deserialize_with = "read_pages")]
     frontends: Vec<RemoteFrontend>,
 }
 
@@ -195,6 +180,19 @@ impl RemoteCatalog {
         }
         found
     }
+}
+
+/// Reads the files of a site: those of a revision, else the live ones.
+///
+/// # Errors
+/// Failures of the server, and an answer that is none.
+pub(super) async fn fetch_site(
+    api: &ApiClient,
+    (project, slug): (&str, &str),
+    revision: Option<&str>,
+) -> Result<RemoteSite> {
+    let asked = api.call(&endpoints::CONTENT, &[project, slug]);
+    RemoteSite::parse(asked.query("revision_id", revision).send().await?)
 }
 
 impl RemoteProjectState {
