@@ -60,6 +60,7 @@ guides! {
     "folder" "You begin with a folder: templates, a server for it while you work, and a server for all.";
     "client" "You work from a shell: publish, push, a folder as a project.";
     "apps" "You own a project: pages that stay, and a database.";
+    "sites" "You publish a folder: files at addresses of their own, as one site.";
     "team" "You work in a team: several folders of one project, and a job that applies.";
     "workspaces" "You work with others: roles, keys, plans.";
     "sign-in" "Your pages' visitors sign in.";

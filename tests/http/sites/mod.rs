@@ -1,11 +1,13 @@
 //! Sites: folders of files as frontends of a project.
 
 mod blobs;
+mod doors;
 mod drafts;
 mod ends;
 mod hostile_paths;
 mod publications;
 mod serving;
+mod shared_files;
 mod shares;
 mod single_files;
 

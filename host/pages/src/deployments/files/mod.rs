@@ -14,4 +14,4 @@ pub use model::{FileBytes, FileError, FileOwner, NewSite, NewSiteFile, SiteTitle
 pub use service::ProjectFiles;
 pub use site::PreparedSite;
 
-pub(super) use site::move_to_project;
+pub(super) use site::{PublishedFiles, move_to_project};

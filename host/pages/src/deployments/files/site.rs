@@ -24,6 +24,8 @@ use svc_sandbox::ContentType;
 
 /// Document whose title is that of the site.
 const START_PAGE: &str = "index.html";
+/// Most bytes of the page that shows a shared file.
+const SHOWN_PAGE_BYTES: u64 = 32 << 10;
 /// Files of a request that are stored at once.
 const CONCURRENT_WRITES: usize = 8;
 /// Paths that a warning names at most.
@@ -93,7 +95,10 @@ impl PublishedFiles {
 }
 
 /// Refuses digests of which there is no file.
-fn refuse_missing(named: &[Digest], there: &HashMap<Digest, SiteFile>) -> Result<(), FileError> {
+pub(super) fn refuse_missing(
+    named: &[Digest],
+    there: &HashMap<Digest, SiteFile>,
+) -> Result<(), FileError> {
     let missing = named.iter().filter(|digest| !there.contains_key(digest));
     let missing: Vec<Digest> = missing.copied().collect();
     match missing.is_empty() {
@@ -160,11 +165,13 @@ impl ProjectFiles {
         title: SiteTitle,
     ) -> Result<PreparedSite, FileError> {
         let most = self.infra.config.limits.body_bytes;
+        // A file as large as a request has room for the page that shows it.
+        let with_page = most.saturating_add(SHOWN_PAGE_BYTES);
         let limits = FileLimits {
             site_files: u64::MAX,
-            site_bytes: most,
+            site_bytes: with_page,
             file_bytes: most,
-            storage_bytes: most,
+            storage_bytes: with_page,
         };
         self.prepare_for(share.into(), limits, new, title).await
     }

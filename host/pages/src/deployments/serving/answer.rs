@@ -38,6 +38,8 @@ const ESCAPED_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
+/// Media type of documents that browsers show by a plug-in.
+const PDF_TYPE: &str = "application/pdf";
 /// Bytes of the smallest source that is compressed: a smaller one fits into a packet or two.
 const SMALLEST_COMPRESSED: usize = 1024;
 
@@ -186,8 +188,13 @@ fn site_file_headers(
     let policy = serving.page_policy();
     let on_own_origin = request.origin == RequestOrigin::Project;
     let mut headers = pages::site_headers(&page.kind, on_own_origin, policy.origins);
-    let media_type = HeaderValue::try_from(media_type(path))?;
-    headers.insert(header::CONTENT_TYPE, media_type);
+    let media_type = media_type(path);
+    if media_type == PDF_TYPE && headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        // Browsers show none in a sandbox.
+        let saved = HeaderValue::from_static("attachment");
+        headers.insert(header::CONTENT_DISPOSITION, saved);
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::try_from(media_type)?);
     if page.is_frontend() && policy.origins && !on_own_origin {
         headers.insert(header::VARY, pages::VARY_NAVIGATION);
     }
