@@ -66,7 +66,12 @@ fn page((name, title): (&str, &str), kind: MediaKind, path: &str) -> Markup {
                             MediaKind::Video => { video src=(address) controls playsinline preload="metadata" aria-label=(title) {} }
                             MediaKind::Paper => { h1 dir="auto" { (title) } }
                         }
-                        figcaption { a href=(address) download=(name) dir="auto" { "Download " (name) } }
+                        figcaption {
+                            @match kind {
+                                MediaKind::Paper => a href=(address) download=(name) dir="auto" { "Download " (name) },
+                                _ => a href=(address) dir="auto" { (name) },
+                            }
+                        }
                     }
                 }
             }
