@@ -68,8 +68,8 @@ fn page((name, title): (&str, &str), kind: MediaKind, path: &str) -> Markup {
                         }
                         figcaption {
                             @match kind {
-                                MediaKind::Paper => a href=(address) download=(name) dir="auto" { "Download " (name) },
-                                _ => a href=(address) dir="auto" { (name) },
+                                MediaKind::Paper => { a href=(address) download=(name) dir="auto" { "Download " (name) } }
+                                _ => { a href=(address) dir="auto" { (name) } }
                             }
                         }
                     }
