@@ -90,10 +90,10 @@ fn rows() -> Vec<OperationMetadata> {
         "create_revision" "manage_frontend" "create_revision" deployments::revisions::operations::create, at Control, changes [RevisionCreate];
         "promote_revision" "manage_frontend" "promote" deployments::revisions::operations::promote, at Control, changes [RevisionPromote];
         "rollback_revision" "manage_frontend" "rollback" deployments::revisions::operations::rollback, at Control, changes [RevisionRollback];
-        "delete_revision" deployments::revisions::operations::delete, at Control, changes [RevisionDelete];
+        "delete_revision" "manage_frontend" "delete_revision" deployments::revisions::operations::delete, at Control, changes [RevisionDelete];
         "put_file" deployments::revisions::sites::operations::put_file, at Control, changes [FrontendPublish];
         "delete_file" deployments::revisions::sites::operations::delete_file, at Control, changes [FrontendPublish];
-        "get_file" deployments::revisions::sites::operations::get_file, at Control;
+        "get_file" "manage_frontend" "content" deployments::revisions::sites::operations::get_file, at Control;
         "get_archive" deployments::revisions::sites::operations::get_archive, at Control;
         "list_releases" "manage_frontend" "releases" deployments::revisions::operations::releases, at Control;
         "create_backend" "manage_backend" "create" backends::operations::create, at ControlWithBackend, changes [BackendCreate];

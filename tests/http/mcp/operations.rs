@@ -11,12 +11,10 @@ use super::listing::tools;
 
 /// Routes that are no tool's actions: who calls is the client's to know, types are for compilers, raw bytes fit no tool, and what makes
 /// credentials or leads to a checkout is for people.
-const REST_ONLY: [&str; 14] = [
+const REST_ONLY: [&str; 12] = [
     "put_blob",
-    "delete_revision",
     "put_file",
     "delete_file",
-    "get_file",
     "get_archive",
     "list_actions",
     "get_me",

@@ -2,6 +2,7 @@
 
 mod blobs;
 pub(crate) mod crashes;
+mod doors;
 mod drafts;
 mod encodings;
 mod ends;
@@ -18,6 +19,7 @@ mod refused_rules;
 mod rules;
 mod runtime_by_address;
 mod serving;
+mod shared_files;
 mod shares;
 mod single_files;
 mod skew;

@@ -11,9 +11,10 @@
 //! Releases of a project wait for each other's turn; migrations and restores wait for the schema's, which is held to the end.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::{OwnedMutexGuard, RwLock};
 
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
@@ -127,11 +128,28 @@ impl ProjectReleases {
         let pages = self.prepare_pages(project, &new.pages, &live).await?;
         new.pages.clear();
         fault::point("project_release.stored");
-        let migrated = self.migrate(project, &new.expected_pages, &definitions);
+        let pages = Arc::new(pages);
+        let made = self.make_live(project, (new, &definitions), Arc::clone(&pages), keep);
+        let made = made.await;
+        if made.is_err() {
+            self.revisions.give_up_pages(&pages).await?;
+        }
+        made
+    }
+
+    /// Applies the migrations of a release whose pages are prepared, and makes the rest of it.
+    async fn make_live(
+        &self,
+        project: &Project,
+        (new, definitions): (NewRelease, &NewDefinitions),
+        pages: Arc<Vec<PreparedPage>>,
+        keep: AnswerRecorder<ReleaseOutcome>,
+    ) -> Result<ReleaseOutcome, ReleaseError> {
+        let migrated = self.migrate(project, &new.expected_pages, definitions);
         let migrated = match migrated.await {
             // A backend that was made meanwhile takes the first script as a migration like any other.
             Err(error) if error.is_backend_there() => {
-                let again = self.migrate(project, &new.expected_pages, &definitions);
+                let again = self.migrate(project, &new.expected_pages, definitions);
                 again.await?
             }
             migrated => migrated?,
@@ -139,7 +157,7 @@ impl ProjectReleases {
         let changes = ReleaseChanges {
             project: project.clone(),
             expected_pages: new.expected_pages,
-            pages: Arc::new(pages),
+            pages,
             page_removals: new.page_removals,
             home: new.home,
             migrations: migrated.migrations,
@@ -148,7 +166,7 @@ impl ProjectReleases {
                 .action_release(project, &migrated.schema, migrated.judged),
             page_release: self.revisions.page_release(project, new.message),
         };
-        let made = self.commit(changes, &definitions, keep).await?;
+        let made = self.commit(changes, definitions, keep).await?;
         fault::point("project_release.committed");
         Ok(made)
     }
@@ -227,6 +245,9 @@ impl ProjectReleases {
             .check_release_capacity(project, (made.count(), ending), !new.pages.is_empty())
             .await?;
         self.check_home(project, new).await?;
+        self.revisions
+            .check_release_files(project, &new.pages)
+            .await?;
         Ok(live)
     }
 
@@ -274,10 +295,14 @@ impl ProjectReleases {
         pages: &[PageToRelease],
         live: &LivePages,
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
-        let (turn, revisions) = (RwLock::new(()), &self.revisions);
-        let preparing = stream::iter(pages).enumerate().map(|(index, page)| {
-            let turn = &turn;
-            async move {
+        let (turn, has_failed) = (RwLock::new(()), AtomicBool::new(false));
+        let (turn, has_failed, revisions) = (&turn, &has_failed, &self.revisions);
+        let preparing = stream::iter(pages)
+            .enumerate()
+            .map(|(index, page)| async move {
+                if has_failed.load(Ordering::Relaxed) {
+                    return None;
+                }
                 let prepare =
                     || Box::pin(revisions.prepare_page(project, page, live.get(&page.slug)));
                 let beside_others = turn.read().await;
@@ -287,10 +312,24 @@ impl ProjectReleases {
                     let _alone = turn.write().await;
                     ready = prepare().await;
                 }
-                ready.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
+                has_failed.fetch_or(ready.is_err(), Ordering::Relaxed);
+                let of_part = |error| ReleaseError::of_part(ReleasePart::Page(index), error);
+                Some(ready.map_err(of_part))
+            });
+        // None is dropped while it stores files, which nobody would look for then.
+        let prepared: Vec<_> = preparing.buffered(PAGES_AT_ONCE).collect().await;
+        let (mut pages, mut refusal) = (Vec::with_capacity(prepared.len()), None);
+        for ready in prepared.into_iter().flatten() {
+            match ready {
+                Ok(page) => pages.push(page),
+                Err(error) => refusal = refusal.or(Some(error)),
             }
-        });
-        preparing.buffered(PAGES_AT_ONCE).try_collect().await
+        }
+        let Some(refusal) = refusal else {
+            return Ok(pages);
+        };
+        self.revisions.give_up_pages(&pages).await?;
+        Err(refusal)
     }
 
     /// Waits for the turn of a release: if two make the same page, the later one finds it.

@@ -142,9 +142,9 @@ pub struct TriedPage {
     pub slug: String,
     /// Effect that the release would have on it.
     pub change: PartChange,
-    /// Lines that its source would gain.
+    /// Lines that its source would gain; of a site, files that would be new or other than before.
     pub added_lines: usize,
-    /// Lines that its source would lose.
+    /// Lines that its source would lose; of a site, files that would be gone or other than before.
     pub removed_lines: usize,
 }
 

@@ -21,4 +21,5 @@ pub use service::ProjectFiles;
 pub use site::PreparedSite;
 
 pub(super) use immutables::{ImmutableVerdict, JudgedImmutables, release as release_immutables};
+pub(super) use published::PublishedFiles;
 pub(super) use site::{SiteTarget, move_to_project};

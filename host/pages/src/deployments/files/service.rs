@@ -1,8 +1,10 @@
 //! Receiving, counting and ending files.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::model::{FileBytes, FileError, FileOwner, FileRoom};
+use super::site::refuse_missing;
 use super::store;
 use crate::content::{ContentStore, Digest, FileWriter, StoredFile};
 use crate::control;
@@ -165,6 +167,27 @@ impl ProjectFiles {
             Ok(store::insert(tx, &owner, &file, Some(until))?)
         });
         staged.await
+    }
+
+    /// Refuses files that a project does not have, with all of them.
+    ///
+    /// # Errors
+    /// `Missing`.
+    pub(in crate::deployments) async fn check_named(
+        &self,
+        project: &Project,
+        named: BTreeSet<Digest>,
+    ) -> Result<(), FileError> {
+        if named.is_empty() {
+            return Ok(());
+        }
+        let (owner, named) = (FileOwner::from(&project.id), Vec::from_iter(named));
+        let found = self.infra.control.read(move |c| {
+            let there = store::find(c, &owner, &named)?;
+            Ok((there, named))
+        });
+        let (there, named) = found.await?;
+        refuse_missing(&named, &there)
     }
 
     /// Marks objects of a file that was given up.

@@ -27,6 +27,8 @@ use svc_sandbox::ContentType;
 
 /// Document whose title is that of the site.
 const START_PAGE: &str = "index.html";
+/// Most bytes of the page that shows a shared file.
+const SHOWN_PAGE_BYTES: u64 = 32 << 10;
 /// Files of a request that are stored at once.
 const CONCURRENT_WRITES: usize = 8;
 
@@ -157,11 +159,13 @@ impl ProjectFiles {
         title: SiteTitle,
     ) -> Result<PreparedSite, FileError> {
         let most = self.infra.config.limits.body_bytes;
+        // A file as large as a request has room for the page that shows it.
+        let with_page = most.saturating_add(SHOWN_PAGE_BYTES);
         let limits = FileLimits {
             site_files: u64::MAX,
-            site_bytes: most,
+            site_bytes: with_page,
             file_bytes: most,
-            storage_bytes: most,
+            storage_bytes: with_page,
         };
         let site = (new, RuleBounds { is_share: true });
         let at = (share.into(), None);

@@ -20,6 +20,6 @@ pub use model::{RevisionError, RevisionHistoryQuery};
 pub use preview::PreviewError;
 pub use release_pages::{
     ExpectedPage, ExpectedRevision, LivePages, PageConflict, PageRelease, PageReleaseError,
-    PageToRelease, PreparedPage, ReleasedPage, page_conflicts,
+    PageToRelease, PreparedPage, ReleasedContent, ReleasedPage, TriedPageChange, page_conflicts,
 };
 pub use service::Revisions;

@@ -4,17 +4,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::line_changes::LineChanges;
 use super::model::RevisionError;
 use super::service::{NewLiveRevision, Revisions, page_type, publish_in};
+use super::sites::ReleasedSite;
 use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
 use crate::deployments::address::{announce_change, announce_home};
+use crate::deployments::files::PublishedFiles;
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, activate_in, active_in, address_of, claim_in,
     find_active_in, rebind_backend, remove_in,
 };
+use crate::deployments::model::DeploymentType;
 use crate::deployments::open_tabs::OpenTabs;
 use crate::deployments::publication::{
     CapUsageChecker, FrontendsToCount, PagePlacement, PageSource, PublishError, ReservedSlug,
@@ -27,19 +31,36 @@ use crate::http::byte_budget::BytePermit;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::ContentType;
 
 /// Content that a release gives to the page at a slug.
 #[derive(Debug)]
 pub struct PageToRelease {
     /// Slug at which the page answers, or will answer.
     pub slug: String,
-    /// Type of the source: a new page needs one, and a page that is there keeps its own.
-    pub content_type: Option<ContentType>,
-    /// The source.
-    pub content: String,
+    /// Type: a new page needs one, and a page that is there keeps its own.
+    pub content_type: Option<DeploymentType>,
+    /// The content.
+    pub content: ReleasedContent,
     /// The page's title; as it is, or its content's, if there is none.
     pub title: Option<String>,
+}
+
+/// Content of a page of a release.
+#[derive(Debug)]
+pub enum ReleasedContent {
+    /// The source of a page.
+    Text(String),
+    /// The files of a site.
+    Site(ReleasedSite),
+}
+
+/// Effect that a release would have on a page.
+#[derive(Clone, Copy, Debug)]
+pub struct TriedPageChange {
+    /// Whether another revision would be live.
+    pub is_other: bool,
+    /// Lines by which its source would differ; of a site, files.
+    pub lines: LineChanges,
 }
 
 /// Revision that a caller believes is live at a slug.
@@ -79,20 +100,22 @@ pub type LivePages = HashMap<String, Frontend>;
 pub struct PreparedPage {
     frontend: Frontend,
     /// Title and warnings are those of the page that was rendered.
-    rendered: RenderedParts,
+    pub(super) rendered: RenderedParts,
     /// The stored page; none where the live revision has this content and title already.
-    stored: Option<StoredPublication>,
+    pub(super) stored: Option<StoredPublication>,
+    /// Files of a site that is stored.
+    pub(super) files: Option<Arc<PublishedFiles>>,
     /// Revision that will be live.
-    revision: RevisionId,
+    pub(super) revision: RevisionId,
     /// Slug of a new page.
     reserved: Option<ReservedSlug>,
 }
 
 /// Title and warnings of a rendered page.
 #[derive(Debug, Default)]
-struct RenderedParts {
-    title: String,
-    warnings: Vec<Warning>,
+pub(super) struct RenderedParts {
+    pub(super) title: String,
+    pub(super) warnings: Vec<Warning>,
 }
 
 /// Page that a release has made live, or found to be live already.
@@ -255,40 +278,48 @@ impl Revisions {
         live: Option<&Frontend>,
     ) -> Result<PreparedPage, PageReleaseError> {
         let frontend = self.release_target(page, live)?;
-        let reserved = match live {
-            Some(_) => None,
-            None => Some(self.reserve_for_release(&page.slug).await?),
+        let mut prepared = PreparedPage {
+            frontend,
+            rendered: RenderedParts::default(),
+            stored: None,
+            files: None,
+            revision: self.new_revision_id()?,
+            reserved: match live {
+                Some(_) => None,
+                None => Some(self.reserve_for_release(&page.slug).await?),
+            },
         };
-        if let Some(revision) = unchanged_revision(page, live) {
-            return Ok(PreparedPage {
-                frontend,
-                rendered: RenderedParts::default(),
-                stored: None,
-                revision,
-                reserved,
-            });
+        let text = match &page.content {
+            ReleasedContent::Text(text) => text,
+            ReleasedContent::Site(site) => {
+                let content = (site.clone(), page.title.clone());
+                let place = (page.slug.as_str(), live);
+                let stored = self.store_released_site(project, place, content, prepared);
+                return Ok(stored.await?);
+            }
+        };
+        let named = (page.slug.as_str(), page.title.as_deref());
+        if let Some(revision) = unchanged_revision(text, page.title.as_ref(), live) {
+            prepared.revision = revision;
+            return Ok(prepared);
         }
         let (stored, rendered) = self
             .pipeline
             .render_and_store_live(
-                source_of(page, &frontend, live)?,
+                source_of(text, named, &prepared.frontend, live)?,
                 &page.slug,
                 project.expires_at,
             )
             .await?;
-        Ok(PreparedPage {
-            frontend,
-            rendered: RenderedParts {
-                title: rendered.title,
-                warnings: rendered.warnings,
-            },
-            stored: Some(stored),
-            revision: self.new_revision_id()?,
-            reserved,
-        })
+        prepared.rendered = RenderedParts {
+            title: rendered.title,
+            warnings: rendered.warnings,
+        };
+        prepared.stored = Some(stored);
+        Ok(prepared)
     }
 
-    /// Tries the page of a release: it is rendered like it, and stored nowhere. Returns whether it would change the page.
+    /// Tries the page of a release: it is rendered or prepared like it, and nothing of it is kept.
     ///
     /// # Errors
     /// [`PageReleaseError`], as for the release.
@@ -297,20 +328,36 @@ impl Revisions {
         project: &Project,
         page: &PageToRelease,
         live: Option<&Frontend>,
-    ) -> Result<bool, PageReleaseError> {
+    ) -> Result<TriedPageChange, PageReleaseError> {
         let frontend = self.release_target(page, live)?;
         // Nobody else is kept from the slug while this is only a trial.
         if live.is_none() && !self.frontends.is_slug_free(&page.slug).await? {
             return Err(PageReleaseError::SlugTaken(page.slug.clone()));
         }
-        if unchanged_revision(page, live).is_some() {
-            return Ok(false);
+        let text = match &page.content {
+            ReleasedContent::Text(text) => text,
+            ReleasedContent::Site(site) => {
+                let content = (site.clone(), page.title.clone());
+                let place = (page.slug.as_str(), live);
+                let tried = self.try_released_site(project, place, content).await?;
+                return Ok(TriedPageChange {
+                    is_other: tried.is_other,
+                    lines: tried.files,
+                });
+            }
+        };
+        let is_other = unchanged_revision(text, page.title.as_ref(), live).is_none();
+        if is_other {
+            let named = (page.slug.as_str(), page.title.as_deref());
+            let placement = PagePlacement::public(&page.slug, project.expires_at);
+            self.pipeline
+                .render_live(source_of(text, named, &frontend, live)?, placement)
+                .await?;
         }
-        let placement = PagePlacement::public(&page.slug, project.expires_at);
-        self.pipeline
-            .render_live(source_of(page, &frontend, live)?, placement)
-            .await?;
-        Ok(true)
+        Ok(TriedPageChange {
+            is_other,
+            lines: self.line_changes(live, Some(text)).await?,
+        })
     }
 
     /// Returns the frontend that a page of a release is for.
@@ -320,10 +367,11 @@ impl Revisions {
         live: Option<&Frontend>,
     ) -> Result<Frontend, PageReleaseError> {
         if let Some(live) = live {
-            let own = page_type(live)?;
+            let own = live.content_type;
             if page.content_type.is_some_and(|named| named != own) {
-                return Err(RevisionError::TypeMismatch(live.content_type).into());
+                return Err(RevisionError::TypeMismatch(own).into());
             }
+            check_kind(&page.content, own)?;
             return Ok(live.clone());
         }
         let slug = &page.slug;
@@ -333,10 +381,10 @@ impl Revisions {
         if let Some(fault) = slug_fault(slug) {
             return Err(PageReleaseError::Slug(fault));
         }
+        check_kind(&page.content, content_type)?;
         let id =
             DeploymentId::new(&self.infra.clock, &self.infra.random).map_err(PublishError::from)?;
         let title = page.title.clone().unwrap_or_default();
-        let content_type = content_type.into();
         Ok(Frontend::new_creating(
             id,
             slug.clone(),
@@ -363,24 +411,42 @@ impl Revisions {
     }
 }
 
+/// Refuses a text for a site, and files for a page.
+fn check_kind(content: &ReleasedContent, own: DeploymentType) -> Result<(), RevisionError> {
+    match (content, own) {
+        (ReleasedContent::Text(_), DeploymentType::Site) => Err(RevisionError::Content(
+            "A site is sent as `files`, or as `changes` of them, in place of `content`. Nothing was changed.",
+        )),
+        (ReleasedContent::Site(_), DeploymentType::Page(_)) => Err(RevisionError::Content(
+            "A page of one source is sent as `content`: only one of the type `site` has files. Nothing was changed.",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the live revision if it has the content and the title of a release's page already.
-fn unchanged_revision(page: &PageToRelease, live: Option<&Frontend>) -> Option<RevisionId> {
+fn unchanged_revision(
+    text: &str,
+    title: Option<&String>,
+    live: Option<&Frontend>,
+) -> Option<RevisionId> {
     let live = live?;
-    let has_title = page.title.as_ref().is_none_or(|title| *title == live.title);
-    let has_content = live.source == Some(Digest::of(page.content.as_bytes()));
+    let has_title = title.is_none_or(|title| *title == live.title);
+    let has_content = live.source == Some(Digest::of(text.as_bytes()));
     live.active_revision.filter(|_| has_title && has_content)
 }
 
 /// Returns the source of a release's page, as it is rendered.
 fn source_of<'a>(
-    page: &'a PageToRelease,
+    text: &'a str,
+    (slug, title): (&'a str, Option<&'a str>),
     frontend: &'a Frontend,
     live: Option<&'a Frontend>,
 ) -> Result<PageSource<'a>, RevisionError> {
-    let title = page.title.as_deref().unwrap_or(&frontend.title);
+    let title = title.unwrap_or(&frontend.title);
     Ok(PageSource {
-        name: live.is_none().then_some(page.slug.as_str()),
-        ..PageSource::titled(page_type(frontend)?, title, &page.content)
+        name: live.is_none().then_some(slug),
+        ..PageSource::titled(page_type(frontend)?, title, text)
     })
 }
 
@@ -457,6 +523,9 @@ impl PageRelease {
         stored: &StoredPublication,
     ) -> Result<(), PageReleaseError> {
         let (project, now, published) = (&self.project, self.now, stored.published());
+        if let Some(files) = &page.files {
+            files.adopt(tx).map_err(RevisionError::from)?;
+        }
         let frontend = match &page.reserved {
             Some(_) => {
                 let mut frontend = page.frontend.clone();

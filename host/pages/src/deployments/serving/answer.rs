@@ -39,6 +39,8 @@ const ESCAPED_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
+/// Media type of documents that browsers show by a plug-in.
+const PDF_TYPE: &str = "application/pdf";
 /// Bytes of the smallest source that is compressed: a smaller one fits into a packet or two.
 const SMALLEST_COMPRESSED: usize = 1024;
 
@@ -265,8 +267,13 @@ fn site_file_headers(
         RequestOrigin::Preview => pages::preview_origin_headers(),
         _ => pages::site_headers(&page.kind, on_own_origin, policy.origins),
     };
-    let media_type = HeaderValue::try_from(media_type(path))?;
-    headers.insert(header::CONTENT_TYPE, media_type);
+    let media_type = media_type(path);
+    if media_type == PDF_TYPE && headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        // Browsers show none in a sandbox.
+        let saved = HeaderValue::from_static("attachment");
+        headers.insert(header::CONTENT_DISPOSITION, saved);
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::try_from(media_type)?);
     if is_immutable(page, request, path) {
         headers.insert(header::CACHE_CONTROL, pages::CACHE_FOREVER);
     }

@@ -7,6 +7,7 @@ pub mod requests;
 pub mod routes;
 mod scope;
 mod service;
+mod shown_file;
 mod store;
 mod token;
 pub mod views;

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use super::shown_file::site_of_file;
 use super::{NewShare, NewSiteShare};
 use crate::config::Limits;
 use crate::deployments::files::NewSite;
@@ -17,11 +19,12 @@ use crate::http::problem::{Problem, ProblemCode};
 use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
 use svc_sources::files;
+use svc_sources::media::{MediaKind, media_by_name};
 
 /// The shortest life that a share may be given, in seconds.
 const SHORTEST_LIFE_SECONDS: u64 = 60;
 /// Most files of a site that is a quick share.
-const MAX_SHARE_FILES: usize = 100;
+pub const MAX_SHARE_FILES: usize = 100;
 
 /// Page to publish.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -133,7 +136,15 @@ impl DeploySite {
     /// # Errors
     /// `invalid_request`, `path_refused`, `plan_limit`.
     pub fn checked(self, limits: &Limits) -> Result<NewSiteShare, Problem> {
-        check_slug("name", self.name.as_deref())?;
+        self.checked_as("name", limits)
+    }
+
+    /// Checks the request, whose caller knows the field `name` as `slug`.
+    ///
+    /// # Errors
+    /// Those of [`DeploySite::checked`].
+    pub fn checked_as(self, slug: &str, limits: &Limits) -> Result<NewSiteShare, Problem> {
+        check_slug(slug, self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_life(self.expires_in, limits)?;
         if self.files.len() > MAX_SHARE_FILES {
@@ -195,25 +206,79 @@ pub struct UploadOptions {
     pub one_time: Option<bool>,
 }
 
+/// Share that a sent file becomes.
+#[derive(Debug)]
+pub(super) enum UploadedShare {
+    /// A page of its text.
+    Page(NewShare),
+    /// A site of the file as it is, and of a page that shows it.
+    Site(NewSiteShare),
+}
+
 impl UploadOptions {
     /// The share that a file of a name and with these bytes is to become.
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self, file: &str, bytes: &[u8], limits: &Limits) -> Result<NewShare, Problem> {
+    pub(super) fn checked(
+        self,
+        file: &str,
+        bytes: Bytes,
+        limits: &Limits,
+    ) -> Result<UploadedShare, Problem> {
         check_slug("name", self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_life(self.expires_in, limits)?;
+        match media_by_name(file).filter(|_| self.content_type.is_none()) {
+            Some(media) => self.site_share(file, media, bytes).map(UploadedShare::Site),
+            None => self.page_share(file, &bytes).map(UploadedShare::Page),
+        }
+    }
+
+    /// Returns the title: the one that is asked for, else the file's name.
+    fn title_or_name(&self, file: &str) -> Option<String> {
+        let given = self.title.clone().filter(|title| !title.is_empty());
+        given.or_else(|| {
+            (!file.is_empty()).then(|| file.chars().take(MAX_TITLE_CHARACTERS).collect())
+        })
+    }
+
+    /// Makes the share of a file that is shown as it is.
+    fn site_share(
+        self,
+        file: &str,
+        media: (&'static str, MediaKind),
+        bytes: Bytes,
+    ) -> Result<NewSiteShare, Problem> {
+        if self.one_time == Some(true) {
+            return Err(invalid_request(
+                "`one_time` is for pages: a file that is shared as it is can be read until it expires.",
+            ));
+        }
+        if bytes.is_empty() {
+            return Err(invalid_request("The file is empty."));
+        }
+        let title = self.title_or_name(file);
+        let shown = (file, title.as_deref().unwrap_or(file));
+        Ok(NewSiteShare {
+            site: site_of_file(shown, media, bytes),
+            name: self.name,
+            title,
+            expires_in: self.expires_in,
+        })
+    }
+
+    /// Makes the share of a text.
+    fn page_share(self, file: &str, bytes: &[u8]) -> Result<NewShare, Problem> {
         let text = files::decode_text(bytes).map_err(|error| invalid_request(error.to_string()))?;
         check_content(text)?;
         let (content_type, content) = files::source_from_file(file, self.content_type, text);
-        let named =
-            || (!file.is_empty()).then(|| file.chars().take(MAX_TITLE_CHARACTERS).collect());
+        let title = self.title_or_name(file);
         Ok(NewShare {
             content,
             content_type,
             name: self.name,
-            title: self.title.filter(|title| !title.is_empty()).or_else(named),
+            title,
             expires_in: self.expires_in,
             one_time: self.one_time.unwrap_or(false),
             password: None,

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::requests::{
-    ClaimRequest, DeployFrontendRequest, DeployRequest, DeploySite, UploadOptions,
+    ClaimRequest, DeployFrontendRequest, DeployRequest, DeploySite, UploadOptions, UploadedShare,
 };
 use super::scope::PresentedShareToken;
 use super::views::Deployed;
@@ -85,12 +85,13 @@ pub async fn deploy(
 /// Publish a file as it is
 ///
 /// The body is the file. Its name says the type: {{extensions}}; any other text becomes
-/// Markdown with one block of code in its language. `curl -T notes.md <base_url>/api/v1/deploy/` appends the name. An extension
+/// Markdown with one block of code in its language. A file of {{media_extensions}} becomes a site of the file as it is, with a page that
+/// shows it, or has it downloaded; it takes no `one_time`. `curl -T notes.md <base_url>/api/v1/deploy/` appends the name. An extension
 /// of this implementation.
 #[utoipa::path(
     put, path = "/api/v1/deploy/{id}", tag = "quick share", operation_id = "deploy_file",
     params(("id" = String, Path, description = "The file's name; the page's title, if no other is given."), UploadOptions),
-    request_body(content = String, content_type = "text/plain", description = "The file's text, in UTF-8."),
+    request_body(content = String, content_type = "text/plain", description = "The file: a text in UTF-8, or the bytes of a picture, sound, video or PDF."),
     responses((status = 201, description = "Published, and durable: the link and a line break, or the whole answer for who accepts JSON.", content((String = "text/plain"), (Deployed = "application/json")))),
     extensions(("x-problems" = json!("invalid_request render_failed unauthorized timeout payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
@@ -145,9 +146,11 @@ async fn publish(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
-    let share = options.checked(&file, &bytes, &shares.config().limits)?;
-    let publishing = shares.publish(share, publisher, AnswerRecorder::none());
-    let deployed = publishing.await?;
+    let keep = AnswerRecorder::none();
+    let deployed = match options.checked(&file, bytes, &shares.config().limits)? {
+        UploadedShare::Page(share) => shares.publish(share, publisher, keep).await?,
+        UploadedShare::Site(share) => shares.publish_site(share, publisher, keep).await?,
+    };
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::accepts_by_name(headers, "application/json") {
         Json(deployed).into_response()

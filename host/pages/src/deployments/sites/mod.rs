@@ -7,6 +7,7 @@ mod media_types;
 mod paths;
 mod reader;
 mod rules;
+mod urls;
 
 pub use addresses::{SiteAnswer, SiteRequest};
 pub use immutables::{ImmutableChange, ImmutableFiles, pattern_fault};
@@ -18,3 +19,4 @@ pub use paths::{
 };
 pub use reader::FileReader;
 pub use rules::{HeaderScope, RuleRedirect, SiteRules, keeps_from_edges};
+pub use urls::url_path;

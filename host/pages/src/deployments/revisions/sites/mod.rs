@@ -4,9 +4,10 @@ mod archive;
 mod ends;
 mod model;
 pub mod operations;
+mod releases;
 pub mod requests;
 pub mod routes;
 mod service;
 
-pub use model::StoredSiteFile;
+pub use model::{ReleasedSite, SiteSource, StoredSiteFile};
 pub use service::SiteArchive;

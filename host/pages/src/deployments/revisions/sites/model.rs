@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+
+use crate::content::{self, Digest};
 use crate::deployments::files::{NewSite, NewSiteFile};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::revisions::model::Edit;
 use crate::deployments::sites::{FileReader, SiteOptions};
 use svc_base::ids::RevisionId;
 
-/// Files of a draft.
+/// Files of a site's new revision.
 #[derive(Clone, Debug)]
-pub(super) enum SiteSource {
+pub enum SiteSource {
     /// All of them.
     Files(BTreeMap<String, NewSiteFile>),
     /// Changes to those of the base revision.
@@ -19,13 +23,36 @@ pub(super) enum SiteSource {
 
 /// Changes of a site's files, all of which are made or none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SiteChanges {
+pub struct SiteChanges {
     /// New files, and other bytes of those that are there.
     pub(super) set: BTreeMap<String, NewSiteFile>,
     /// Paths of files that go.
     pub(super) delete: Vec<String>,
     /// Changes of texts, in order, each with its file's path.
     pub(super) edits: Vec<(String, Edit)>,
+}
+
+/// Site of a release: its files, and its options.
+#[derive(Clone, Debug)]
+pub struct ReleasedSite {
+    /// Files of the site.
+    pub source: SiteSource,
+    /// Options; those of the live revision, if there are none.
+    pub options: Option<SiteOptions>,
+}
+
+impl SiteSource {
+    /// Lists the files that the project must have.
+    pub(in crate::deployments::revisions) fn named(&self) -> impl Iterator<Item = Digest> {
+        let files = match self {
+            Self::Files(files) => files,
+            Self::Changes(changes) => &changes.set,
+        };
+        files.values().filter_map(|file| match file {
+            NewSiteFile::Named(digest, _) => Some(*digest),
+            _ => None,
+        })
+    }
 }
 
 /// A draft of a site; its fields are within their bounds.
@@ -63,8 +90,22 @@ pub(super) struct NewSiteContent {
 pub struct StoredSiteFile {
     /// Path of the file.
     pub path: String,
+    /// Revision of the site; none for a frontend without a history.
+    pub revision: Option<RevisionId>,
     /// Bytes of the file, which are not read yet.
     pub reader: FileReader,
+}
+
+impl StoredSiteFile {
+    /// Reads all bytes of the file.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn read_whole(self) -> Result<Bytes, content::Error> {
+        let length = self.reader.bytes();
+        let steps: Vec<Bytes> = self.reader.read(0..length).try_collect().await?;
+        Ok(steps.concat().into())
+    }
 }
 
 /// Makes a new site of the files of another one.

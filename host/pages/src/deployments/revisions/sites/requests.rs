@@ -159,18 +159,7 @@ impl CreateSiteRevision {
         let base = require_id("base_revision_id", self.base_revision_id)?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_characters("message", self.message.as_deref(), MAX_MESSAGE_CHARACTERS)?;
-        let source = match (self.files, self.changes) {
-            (Some(files), None) => SiteSource::Files(checked_files(files)?),
-            (None, Some(changes)) => SiteSource::Changes(changes.checked()?),
-            (None, None) => {
-                return Err(invalid_request(
-                    "missing field `files`: send all files, or `changes` of the base revision's.",
-                ));
-            }
-            (Some(_), Some(_)) => {
-                return Err(invalid_request("Send `files` or `changes`, not both."));
-            }
-        };
+        let source = checked_source(self.files, self.changes)?;
         Ok(NewSiteDraft {
             base: base.parse().ok(),
             source,
@@ -178,6 +167,24 @@ impl CreateSiteRevision {
             title: self.title.filter(|title| !title.is_empty()),
             message: self.message,
         })
+    }
+}
+
+/// The files that a request has: all of them, or changes of those that are there.
+///
+/// # Errors
+/// `invalid_request`, `path_refused`.
+pub fn checked_source(
+    files: Option<FileSources>,
+    changes: Option<SiteChangesRequest>,
+) -> Result<SiteSource, Problem> {
+    match (files, changes) {
+        (Some(files), None) => Ok(SiteSource::Files(checked_files(files)?)),
+        (None, Some(changes)) => Ok(SiteSource::Changes(changes.checked()?)),
+        (None, None) => Err(invalid_request(
+            "missing field `files`: send all files, or `changes` of the base revision's.",
+        )),
+        (Some(_), Some(_)) => Err(invalid_request("Send `files` or `changes`, not both.")),
     }
 }
 

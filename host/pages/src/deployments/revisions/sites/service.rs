@@ -70,9 +70,9 @@ pub struct SiteArchive {
 
 /// A revision of a site with its files.
 #[derive(Debug)]
-struct BaseSite {
+pub(super) struct BaseSite {
     revision: Revision,
-    manifest: SiteManifest,
+    pub(super) manifest: SiteManifest,
 }
 
 impl SiteArchive {
@@ -111,7 +111,7 @@ fn require_site(frontend: &Frontend) -> Result<(), RevisionError> {
 
 impl Revisions {
     /// Returns the live revision of a site with its files.
-    async fn base_site(
+    pub(super) async fn base_site(
         &self,
         frontend: &Frontend,
         active: RevisionId,
@@ -423,7 +423,7 @@ impl Revisions {
     }
 
     /// Returns the files of a site with changes: all of them, or none.
-    async fn change_files(
+    pub(super) async fn change_files(
         &self,
         base: &SiteManifest,
         changes: SiteChanges,
@@ -513,7 +513,11 @@ impl Revisions {
             return Err(RevisionError::NoFile(path));
         };
         let reader = self.files.open(*file).await?;
-        Ok(StoredSiteFile { path, reader })
+        Ok(StoredSiteFile {
+            path,
+            revision: stored.revision,
+            reader,
+        })
     }
 
     /// Opens all files of the live revision of a site, or of a given one, for an archive.
@@ -561,7 +565,7 @@ fn check_total(texts: &BTreeMap<String, String>, most: usize) -> Result<(), Revi
 }
 
 /// Returns the title of a site's new revision. That of the base stays with its start page.
-fn title_of(given: Option<String>, new: &NewSite, base: &BaseSite) -> SiteTitle {
+pub(super) fn title_of(given: Option<String>, new: &NewSite, base: &BaseSite) -> SiteTitle {
     let before = base.manifest.files.get(START_PAGE).map(|file| file.digest);
     let after = match new.files.get(START_PAGE) {
         Some(NewSiteFile::Kept(file)) => Some(file.digest),

@@ -1,0 +1,154 @@
+//! Sites of a project's release: prepared like any other revision, while nothing answers them.
+
+use super::model::{ReleasedSite, SiteSource, with_options};
+use super::service::title_of;
+use crate::deployments::files::{PreparedSite, SiteTitle};
+use crate::deployments::frontends::Frontend;
+use crate::deployments::revisions::line_changes::LineChanges;
+use crate::deployments::revisions::model::RevisionError;
+use crate::deployments::revisions::release_pages::{
+    PageToRelease, PreparedPage, ReleasedContent, RenderedParts,
+};
+use crate::deployments::revisions::service::Revisions;
+use crate::deployments::sites::{SiteManifest, SiteOptions};
+use crate::projects::Project;
+
+/// Site of a release that was only tried.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::deployments::revisions) struct TriedSite {
+    /// Whether it is other than what is live.
+    pub(in crate::deployments::revisions) is_other: bool,
+    /// Files by which it differs.
+    pub(in crate::deployments::revisions) files: LineChanges,
+}
+
+impl Revisions {
+    /// Prepares the site of a release for a slug; `live` is what is there.
+    async fn prepare_released_site(
+        &self,
+        project: &Project,
+        (slug, live): (&str, Option<&Frontend>),
+        (site, title): (ReleasedSite, Option<String>),
+    ) -> Result<PreparedSite, RevisionError> {
+        let base = match live {
+            Some(live) => {
+                let active = live.active_revision.ok_or(RevisionError::NoRevision)?;
+                Some(self.base_site(live, active).await?)
+            }
+            None => None,
+        };
+        let files = match (site.source, &base) {
+            (SiteSource::Files(files), _) => files,
+            (SiteSource::Changes(changes), Some(base)) => {
+                self.change_files(&base.manifest, changes).await?
+            }
+            (SiteSource::Changes(_), None) => {
+                return Err(RevisionError::Content(
+                    "There is no site yet whose files could be changed: send all `files`. Nothing was changed.",
+                ));
+            }
+        };
+        let new = match &base {
+            Some(base) => with_options(files, site.options, &base.manifest.options),
+            None => with_options(files, site.options, &SiteOptions::default()),
+        };
+        let title = match (title, &base) {
+            (title, Some(base)) => title_of(title, &new, base),
+            (Some(title), None) => SiteTitle::Given(title),
+            (None, None) => SiteTitle::OfStartPage(slug.to_owned()),
+        };
+        Ok(self.files.prepare(project, new, title).await?)
+    }
+
+    /// Stores the site of a release, unless it is live already.
+    pub(in crate::deployments::revisions) async fn store_released_site(
+        &self,
+        project: &Project,
+        (slug, live): (&str, Option<&Frontend>),
+        content: (ReleasedSite, Option<String>),
+        mut prepared: PreparedPage,
+    ) -> Result<PreparedPage, RevisionError> {
+        let site = self
+            .prepare_released_site(project, (slug, live), content)
+            .await?;
+        let same = live.filter(|live| is_live_already(live, &site));
+        if let Some(revision) = same.and_then(|live| live.active_revision) {
+            self.files.give_up(&site.files()).await?;
+            prepared.revision = revision;
+            return Ok(prepared);
+        }
+        prepared.files = Some(site.files());
+        prepared.rendered = RenderedParts {
+            title: site.title,
+            warnings: site.warnings,
+        };
+        prepared.stored = Some(site.publication);
+        Ok(prepared)
+    }
+
+    /// Marks the files that were stored for pages of a release which has failed: no row names them.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn give_up_pages(&self, pages: &[PreparedPage]) -> Result<(), RevisionError> {
+        for files in pages.iter().filter_map(|page| page.files.as_ref()) {
+            self.files.give_up(files).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a release with sites whose files the project does not have: all of them at once.
+    ///
+    /// # Errors
+    /// `Missing`.
+    pub async fn check_release_files(
+        &self,
+        project: &Project,
+        pages: &[PageToRelease],
+    ) -> Result<(), RevisionError> {
+        let sites = pages.iter().filter_map(|page| match &page.content {
+            ReleasedContent::Site(site) => Some(&site.source),
+            ReleasedContent::Text(_) => None,
+        });
+        let named = sites.flat_map(SiteSource::named).collect();
+        Ok(self.files.check_named(project, named).await?)
+    }
+
+    /// Tries the site of a release: it is prepared like it, compared with what is live, and given up.
+    pub(in crate::deployments::revisions) async fn try_released_site(
+        &self,
+        project: &Project,
+        (slug, live): (&str, Option<&Frontend>),
+        content: (ReleasedSite, Option<String>),
+    ) -> Result<TriedSite, RevisionError> {
+        let prepared = self
+            .prepare_released_site(project, (slug, live), content)
+            .await?;
+        let tried = self.compare_site(live, &prepared).await;
+        self.files.give_up(&prepared.files()).await?;
+        tried
+    }
+
+    async fn compare_site(
+        &self,
+        live: Option<&Frontend>,
+        prepared: &PreparedSite,
+    ) -> Result<TriedSite, RevisionError> {
+        let new = prepared.publication.published().artifact;
+        let new = self.files.manifest(new).await?;
+        let old = match live.and_then(|live| live.active_revision.map(|active| (live, active))) {
+            Some((live, active)) => self.base_site(live, active).await?.manifest,
+            None => SiteManifest::default(),
+        };
+        Ok(TriedSite {
+            is_other: live.is_none_or(|live| !is_live_already(live, prepared)),
+            files: LineChanges::between_sites(&old, &new),
+        })
+    }
+}
+
+/// Whether a prepared site has the files, the options and the title of a live one.
+fn is_live_already(live: &Frontend, prepared: &PreparedSite) -> bool {
+    let source = prepared.publication.published().source;
+    live.source == Some(source) && live.title == prepared.title
+}
