@@ -74,12 +74,21 @@ async fn an_agent_publishes_changes_previews_promotes_and_rolls_back() {
             "dot.gif": { "base64": DOT },
         }))
         .await;
-    assert_eq!((&made["type"], &made["title"]), (&json!("site"), &json!("Garden")));
+    assert_eq!(
+        (&made["type"], &made["title"]),
+        (&json!("site"), &json!("Garden"))
+    );
     assert_eq!(made["site"]["files"], 5);
     // What there is, and one line of it.
     let listed = agent.call("content", json!({})).await;
     let paths: Vec<_> = listed["files"].as_object().unwrap().keys().collect();
-    let expected = ["about.html", "css/site.css", "dot.gif", "index.html", "js/app.js"];
+    let expected = [
+        "about.html",
+        "css/site.css",
+        "dot.gif",
+        "index.html",
+        "js/app.js",
+    ];
     assert_eq!(paths, expected);
     assert_eq!(listed["files"]["dot.gif"]["media_type"], "image/gif");
     let find = json!({ "path": "css/site.css", "find": "teal" });
@@ -87,7 +96,8 @@ async fn an_agent_publishes_changes_previews_promotes_and_rolls_back() {
     assert_eq!(found["found"][0]["content"], "h1 { color: teal }");
     let first = text(&found["revision_id"]);
     let edits = json!([{ "path": "css/site.css", "find": "teal", "replace": "navy" }]);
-    let base = json!({ "base_revision_id": first, "changes": { "edits": edits }, "message": "blue" });
+    let base =
+        json!({ "base_revision_id": first, "changes": { "edits": edits }, "message": "blue" });
     let drafted = agent.call("create_revision", base).await;
     let draft = text(&drafted["revision"]["revision_id"]);
     let preview = text(&drafted["preview_url"]);
@@ -171,10 +181,26 @@ async fn a_file_is_text_or_base64_or_elsewhere() {
         (json!({ "find": "x" }), "invalid_request", "`path`"),
         (json!({ "path": "none" }), "not_found", "no such file"),
         (json!({ "path": 7 }), "invalid_request", "`path`"),
-        (json!({ "path": "dot.gif", "limit": 1 }), "invalid_request", "for texts"),
-        (json!({ "path": "dot.gif", "find": "x" }), "invalid_request", "for texts"),
-        (json!({ "path": "index.html", "offset": 5 }), "invalid_request", "4 characters"),
-        (json!({ "path": "index.html", "limit": 0 }), "invalid_request", "`limit`"),
+        (
+            json!({ "path": "dot.gif", "limit": 1 }),
+            "invalid_request",
+            "for texts",
+        ),
+        (
+            json!({ "path": "dot.gif", "find": "x" }),
+            "invalid_request",
+            "for texts",
+        ),
+        (
+            json!({ "path": "index.html", "offset": 5 }),
+            "invalid_request",
+            "4 characters",
+        ),
+        (
+            json!({ "path": "index.html", "limit": 0 }),
+            "invalid_request",
+            "`limit`",
+        ),
         (json!({ "offset": 5 }), "invalid_request", "4 files"),
     ] {
         let problem = agent.refuse("content", more.clone(), code).await;
@@ -186,7 +212,12 @@ async fn a_file_is_text_or_base64_or_elsewhere() {
 async fn a_long_list_of_files_is_read_in_parts() {
     let server = TestServer::start().await;
     let agent = SiteAgent::new(&server).await;
-    let file = |number: usize| (format!("docs/a \"page\" {number:04}.html"), json!({ "text": "x" }));
+    let file = |number: usize| {
+        (
+            format!("docs/a \"page\" {number:04}.html"),
+            json!({ "text": "x" }),
+        )
+    };
     let files: serde_json::Map<String, Value> = (0..500).map(file).collect();
     agent.create(Value::Object(files.clone())).await;
     let (mut read, mut offset) = (Vec::new(), Value::Null);
@@ -204,7 +235,9 @@ async fn a_long_list_of_files_is_read_in_parts() {
         }
     }
     assert_eq!(read, Vec::from_iter(files.keys().cloned()));
-    let two = agent.call("content", json!({ "offset": 498, "limit": 1 })).await;
+    let two = agent
+        .call("content", json!({ "offset": 498, "limit": 1 }))
+        .await;
     assert_eq!(two["files"].as_object().unwrap().len(), 1);
     assert_eq!(two["next_offset"], 499);
 }
@@ -213,10 +246,14 @@ async fn a_long_list_of_files_is_read_in_parts() {
 async fn anybody_shares_a_site_by_the_tool() {
     let server = TestServer::start().await;
     let nobody = Client::anonymous(&server);
-    let files = json!({ "index.html": { "text": "<title>Kit</title>kit" }, "dot.gif": { "base64": DOT } });
+    let files =
+        json!({ "index.html": { "text": "<title>Kit</title>kit" }, "dot.gif": { "base64": DOT } });
     let site = json!({ "type": "site", "files": files, "slug": "kit" });
     let shared = nobody.call_ok("deploy_asset", site.clone()).await;
-    assert_eq!((&shared["slug"], &shared["title"]), (&json!("kit"), &json!("Kit")));
+    assert_eq!(
+        (&shared["slug"], &shared["title"]),
+        (&json!("kit"), &json!("Kit"))
+    );
     let page = server.get("/kit/").answer().await.expect(200);
     assert!(page.text().ends_with("kit"));
     for (argument, value) in [

@@ -129,15 +129,49 @@ async fn a_release_with_sites_leaves_nothing_when_it_is_refused() {
         (typed, 400, "invalid_request", "files"),
         (kind, 400, "invalid_request", "content"),
         (on_page, 400, "invalid_request", "content"),
-        (page("garden", "# x", &garden), 400, "invalid_request", "files"),
-        (changes("den", &json!({ "delete": ["x"] }), &Value::Null), 400, "invalid_request", "`type`"),
-        (changes("garden", &json!({ "delete": ["x"] }), &garden), 400, "invalid_request", "`x`"),
-        (site("den", &[("../x", "y")], &Value::Null), 400, "path_refused", ".."),
-        (site("room", &[("x", "y")], &room), 400, "type_mismatch", "markdown"),
-        (site("garden", &[("x", "y")], &Value::Null), 409, "release_conflict", "garden"),
+        (
+            page("garden", "# x", &garden),
+            400,
+            "invalid_request",
+            "files",
+        ),
+        (
+            changes("den", &json!({ "delete": ["x"] }), &Value::Null),
+            400,
+            "invalid_request",
+            "`type`",
+        ),
+        (
+            changes("garden", &json!({ "delete": ["x"] }), &garden),
+            400,
+            "invalid_request",
+            "`x`",
+        ),
+        (
+            site("den", &[("../x", "y")], &Value::Null),
+            400,
+            "path_refused",
+            "..",
+        ),
+        (
+            site("room", &[("x", "y")], &room),
+            400,
+            "type_mismatch",
+            "markdown",
+        ),
+        (
+            site("garden", &[("x", "y")], &Value::Null),
+            409,
+            "release_conflict",
+            "garden",
+        ),
     ] {
         for dry_run in [false, true] {
-            let first = site("first", &[("index.html", "stored, and given up")], &Value::Null);
+            let first = site(
+                "first",
+                &[("index.html", "stored, and given up")],
+                &Value::Null,
+            );
             let body = json!({ "pages": [first, wrong], "dry_run": dry_run });
             let refused = release(&at, &body).await.problem(status, code);
             let detail = crate::owner::text(&refused["detail"]);
@@ -167,9 +201,7 @@ async fn a_dry_run_counts_files() {
     .await;
     let garden = &made["pages"][0]["revision_id"];
     let (before, stored) = (state(&at).await, objects(&at).await);
-    let tried = |slug: &str, change: &str, added: u64, removed: u64| {
-        json!([{ "slug": slug, "change": change, "added_lines": added, "removed_lines": removed }])
-    };
+    let tried = |slug: &str, change: &str, added: u64, removed: u64| json!([{ "slug": slug, "change": change, "added_lines": added, "removed_lines": removed }]);
     for (part, expected) in [
         (
             json!({ "pages": [changes("garden", &json!({ "set": { "d": { "text": "4" }, "a": { "text": "5" } }, "delete": ["b"] }), garden)] }),

@@ -19,7 +19,12 @@ async fn viewers_read_and_editors_change() {
     let at = format!("/api/v1/projects/{project}");
     let site = json!({ "type": "site", "files": texts(&[("a", "a"), ("b", "b")]), "requested_slug": "site" });
     let made = alice
-        .send(&fixture, Method::POST, &format!("{at}/frontends"), site.clone())
+        .send(
+            &fixture,
+            Method::POST,
+            &format!("{at}/frontends"),
+            site.clone(),
+        )
         .await;
     made.expect(201);
     let revisions = format!("{at}/frontends/site/revisions");
@@ -32,16 +37,70 @@ async fn viewers_read_and_editors_change() {
     let drafted = text(&drafted.expect(200).json()["revision"]["revision_id"]);
     let (file, all) = (json!("x"), json!({ "files": texts(&[("a", "a")]) }));
     for (method, below, body, viewer, editor) in [
-        (Method::GET, "/frontends/site/content".to_owned(), None, 200, 200),
-        (Method::GET, "/frontends/site/files/a".to_owned(), None, 200, 200),
-        (Method::GET, "/frontends/site/archive".to_owned(), None, 200, 200),
+        (
+            Method::GET,
+            "/frontends/site/content".to_owned(),
+            None,
+            200,
+            200,
+        ),
+        (
+            Method::GET,
+            "/frontends/site/files/a".to_owned(),
+            None,
+            200,
+            200,
+        ),
+        (
+            Method::GET,
+            "/frontends/site/archive".to_owned(),
+            None,
+            200,
+            200,
+        ),
         (Method::POST, "/frontends".to_owned(), Some(&site), 403, 201),
-        (Method::POST, "/frontends/site/revisions".to_owned(), Some(&draft), 403, 200),
-        (Method::PUT, "/frontends/site".to_owned(), Some(&all), 403, 200),
-        (Method::PUT, format!("/blobs/{}", sha256(b"\"x\"")), Some(&file), 403, 204),
-        (Method::DELETE, format!("/frontends/site/revisions/{drafted}"), None, 403, 204),
-        (Method::PUT, "/frontends/site/files/c".to_owned(), Some(&file), 403, 200),
-        (Method::DELETE, "/frontends/site/files/c".to_owned(), None, 403, 200),
+        (
+            Method::POST,
+            "/frontends/site/revisions".to_owned(),
+            Some(&draft),
+            403,
+            200,
+        ),
+        (
+            Method::PUT,
+            "/frontends/site".to_owned(),
+            Some(&all),
+            403,
+            200,
+        ),
+        (
+            Method::PUT,
+            format!("/blobs/{}", sha256(b"\"x\"")),
+            Some(&file),
+            403,
+            204,
+        ),
+        (
+            Method::DELETE,
+            format!("/frontends/site/revisions/{drafted}"),
+            None,
+            403,
+            204,
+        ),
+        (
+            Method::PUT,
+            "/frontends/site/files/c".to_owned(),
+            Some(&file),
+            403,
+            200,
+        ),
+        (
+            Method::DELETE,
+            "/frontends/site/files/c".to_owned(),
+            None,
+            403,
+            200,
+        ),
     ] {
         let path = format!("{at}{below}");
         for (user, expected) in [(&eve, 403), (&bob, viewer), (&alice, editor)] {
@@ -70,7 +129,12 @@ async fn a_repeated_request_does_nothing_more() {
     let at = format!("/api/v1/projects/{}", fixture.project);
     for (path, body, changed, status) in [
         (format!("{at}/frontends"), &site, &draft, 201),
-        (format!("{at}/frontends/site/revisions"), &draft, &other, 200),
+        (
+            format!("{at}/frontends/site/revisions"),
+            &draft,
+            &other,
+            200,
+        ),
         ("/api/v1/deploy".to_owned(), &site, &draft, 201),
     ] {
         let send = async |body: &Value| {
@@ -151,12 +215,19 @@ async fn every_answer_says_how_large_a_site_is_and_what_it_holds() {
         (&one, &size),
         (&published, &size),
     ] {
-        assert_eq!((&answer["site"], &answer["content_sha256"]), (size, digest), "{answer}");
+        assert_eq!(
+            (&answer["site"], &answer["content_sha256"]),
+            (size, digest),
+            "{answer}"
+        );
     }
     let larger = json!({ "files": 3, "bytes": 7 });
     for answer in [&draft, &promoted["frontend"], &promoted["revision"]] {
         assert_eq!(answer["site"], larger, "{answer}");
-        assert_eq!(answer["content_sha256"], draft["content_sha256"], "{answer}");
+        assert_eq!(
+            answer["content_sha256"], draft["content_sha256"],
+            "{answer}"
+        );
     }
     let known = |digest: &Value| format!("/content?known_content_sha256={}", text(digest));
     let new = known(&draft["content_sha256"]);
@@ -169,7 +240,10 @@ async fn every_answer_says_how_large_a_site_is_and_what_it_holds() {
     let changed = fixture.send(Method::GET, &known(digest), None).await.json();
     assert_eq!(changed["files"].as_object().unwrap().len(), 3);
     // A page has no files to count.
-    fixture.owner.frontend(&fixture.server, &fixture.project, "room").await;
+    fixture
+        .owner
+        .frontend(&fixture.server, &fixture.project, "room")
+        .await;
     let room = format!("{frontends}/room");
     let room = fixture.owner.get(&fixture.server, &room).await.json();
     assert_eq!(room["site"], Value::Null);

@@ -36,7 +36,11 @@ async fn a_file_is_shared_as_it_is() {
         assert_eq!(shared["title"], file);
         let slug = shared["slug"].as_str().unwrap();
         let page = server.get(&format!("/{slug}/")).answer().await.expect(200);
-        for part in [tag, &format!("href=\"{file}\""), &format!("<title>{file}</title>")] {
+        for part in [
+            tag,
+            &format!("href=\"{file}\""),
+            &format!("<title>{file}</title>"),
+        ] {
             assert!(page.text().contains(part), "{part}: {}", page.text());
         }
         let shown = server.get(&format!("/{slug}/{file}")).answer().await;
@@ -64,13 +68,19 @@ async fn its_options_are_those_of_a_share() {
     let shared = put(&server, query, BYTES.to_vec()).await.expect(201);
     let link = shared.header("location").unwrap().to_owned();
     let shared = shared.json();
-    assert_eq!((&shared["slug"], &shared["title"]), (&"sunset".into(), &"The sea".into()));
+    assert_eq!(
+        (&shared["slug"], &shared["title"]),
+        (&"sunset".into(), &"The sea".into())
+    );
     assert!(link.ends_with("/sunset"), "{link}");
     let page = server.get("/sunset/").answer().await.expect(200);
     assert!(page.text().contains("alt=\"The sea\""), "{}", page.text());
     let plain = server.request(Method::PUT, &format!("{DEPLOY}/photo.png"));
     let plain = plain.body(BYTES.to_vec()).answer().await.expect(201);
-    assert_eq!(plain.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(
+        plain.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     for (below, bytes, said) in [
         ("photo.png?one_time=true", BYTES.to_vec(), "one_time"),
         ("photo.png?type=markdown", BYTES.to_vec(), "not text"),
@@ -80,7 +90,9 @@ async fn its_options_are_those_of_a_share() {
         ("photo.png?expires_in=1", BYTES.to_vec(), "expires_in"),
         ("photo.png?password=x", BYTES.to_vec(), "password"),
     ] {
-        let problem = put(&server, below, bytes).await.problem(400, "invalid_request");
+        let problem = put(&server, below, bytes)
+            .await
+            .problem(400, "invalid_request");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(said), "{below}: {detail}");
     }
@@ -93,7 +105,10 @@ async fn a_name_is_a_text_and_never_more() {
     let server = TestServer::start().await;
     for (file, path) in [
         ("%3Cscript%3Ealert(1)%3C%2Fscript%3E.png", "file.png"),
-        ("%22onerror%3D%22alert(1).png", "%22onerror%3D%22alert%281%29.png"),
+        (
+            "%22onerror%3D%22alert(1).png",
+            "%22onerror%3D%22alert%281%29.png",
+        ),
         ("javascript:alert(1).png", "javascript%3Aalert%281%29.png"),
         ("..%2F..%2Fetc%2Fpasswd.png", "file.png"),
         (".hidden.png", "file.png"),
@@ -105,7 +120,10 @@ async fn a_name_is_a_text_and_never_more() {
         let slug = shared["slug"].as_str().unwrap();
         let page = server.get(&format!("/{slug}/")).answer().await.expect(200);
         let html = page.text();
-        assert!(!html.contains("<script") && !html.contains("\"onerror"), "{html}");
+        assert!(
+            !html.contains("<script") && !html.contains("\"onerror"),
+            "{html}"
+        );
         assert!(html.contains(&format!("src=\"{path}\"")), "{file}: {html}");
         let shown = server.get(&format!("/{slug}/{path}")).answer().await;
         assert_eq!(shown.expect(200).body[..], BYTES, "{file}");

@@ -279,7 +279,10 @@ mod tests {
         document["files"] = Value::Object(files.into_iter().take(fitting).collect());
         assert!(fits_in_result(&document));
         let size = size(&success_result(document));
-        assert!(size <= RESULT_BYTES && size > RESULT_BYTES - 1_000, "{size}");
+        assert!(
+            size <= RESULT_BYTES && size > RESULT_BYTES - 1_000,
+            "{size}"
+        );
     }
 
     #[test]

@@ -164,7 +164,10 @@ pub(super) async fn call(
 /// Publishes a page, or a site if the arguments name that type.
 async fn create(session: &ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
     let service = Arc::clone(&session.services.frontends);
-    let (at, keep) = (session.project(&mut arguments).await?, AnswerRecorder::none());
+    let (at, keep) = (
+        session.project(&mut arguments).await?,
+        AnswerRecorder::none(),
+    );
     if arguments.names_site() {
         let input = arguments.parse_rest().map_err(explain_share_fields)?;
         return to_json(frontends::create_site(service, at, input, keep).await?);
@@ -191,7 +194,10 @@ async fn create_revision(
     mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
     let service = Arc::clone(&session.services.revisions);
-    let (at, keep) = (session.frontend(&mut arguments).await?, AnswerRecorder::none());
+    let (at, keep) = (
+        session.frontend(&mut arguments).await?,
+        AnswerRecorder::none(),
+    );
     if at.frontend.content_type.is_site() {
         let made = sites::create(service, at, arguments.parse_rest()?, keep).await?;
         return to_json(made);

@@ -8,8 +8,8 @@ use futures_util::{StreamExt as _, stream};
 
 use super::immutables::JudgedImmutables;
 use super::model::{FileError, FileOwner, FileRoom, FileUsage, NewSite, NewSiteFile, SiteTitle};
-use super::rules::RuleBounds;
 use super::published::PublishedFiles;
+use super::rules::RuleBounds;
 use super::service::ProjectFiles;
 use super::{store, warnings};
 use crate::config::Limits;

@@ -105,6 +105,8 @@ pub struct PreparedPage {
     pub(super) stored: Option<StoredPublication>,
     /// Files of a site that is stored.
     pub(super) files: Option<Arc<PublishedFiles>>,
+    /// Whether files of the site are deleted by name.
+    pub(super) deletes_files: bool,
     /// Revision that will be live.
     pub(super) revision: RevisionId,
     /// Slug of a new page.
@@ -283,6 +285,7 @@ impl Revisions {
             rendered: RenderedParts::default(),
             stored: None,
             files: None,
+            deletes_files: false,
             revision: self.new_revision_id()?,
             reserved: match live {
                 Some(_) => None,
@@ -523,9 +526,6 @@ impl PageRelease {
         stored: &StoredPublication,
     ) -> Result<(), PageReleaseError> {
         let (project, now, published) = (&self.project, self.now, stored.published());
-        if let Some(files) = &page.files {
-            files.adopt(tx).map_err(RevisionError::from)?;
-        }
         let frontend = match &page.reserved {
             Some(_) => {
                 let mut frontend = page.frontend.clone();
@@ -546,6 +546,11 @@ impl PageRelease {
                 frontend
             }
         };
+        if let Some(files) = &page.files {
+            files
+                .adopt_live(tx, &frontend.id, now)
+                .map_err(RevisionError::from)?;
+        }
         let made = NewLiveRevision {
             id: page.revision,
             title: &page.rendered.title,
@@ -554,6 +559,9 @@ impl PageRelease {
             tabs: OpenTabs::of_release(&self.config.limits, now, false),
         };
         publish_in(tx, &frontend, &made, now)?;
+        if page.deletes_files {
+            super::store::set_deletions(tx, &page.revision, &published.artifact, now)?;
+        }
         let address = address_of(&frontend, project);
         Ok(announce_change(tx, &self.config, &address, now)?)
     }

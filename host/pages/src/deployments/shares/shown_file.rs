@@ -87,7 +87,10 @@ mod tests {
     fn a_name_is_a_path_or_nothing() {
         for (name, path) in [
             ("photo.png", "photo.png"),
-            ("a photo's \"best\" <one>.PNG", "a photo's \"best\" <one>.PNG"),
+            (
+                "a photo's \"best\" <one>.PNG",
+                "a photo's \"best\" <one>.PNG",
+            ),
             ("../photo.png", "file.png"),
             ("a/photo.png", "file.png"),
             (".png", "file.png"),

@@ -1,8 +1,10 @@
 //! Sites of a project's release: prepared like any other revision, while nothing answers them.
 
+use std::collections::BTreeSet;
+
 use super::model::{ReleasedSite, SiteSource, with_options};
 use super::service::title_of;
-use crate::deployments::files::{PreparedSite, SiteTitle};
+use crate::deployments::files::{PreparedSite, SiteTarget, SiteTitle};
 use crate::deployments::frontends::Frontend;
 use crate::deployments::revisions::line_changes::LineChanges;
 use crate::deployments::revisions::model::RevisionError;
@@ -37,9 +39,11 @@ impl Revisions {
             }
             None => None,
         };
+        let mut deleted = BTreeSet::new();
         let files = match (site.source, &base) {
             (SiteSource::Files(files), _) => files,
             (SiteSource::Changes(changes), Some(base)) => {
+                deleted.extend(changes.delete.iter().cloned());
                 self.change_files(&base.manifest, changes).await?
             }
             (SiteSource::Changes(_), None) => {
@@ -48,16 +52,21 @@ impl Revisions {
                 ));
             }
         };
-        let new = match &base {
+        let mut new = match &base {
             Some(base) => with_options(files, site.options, &base.manifest.options),
             None => with_options(files, site.options, &SiteOptions::default()),
         };
+        new.deleted = deleted;
         let title = match (title, &base) {
             (title, Some(base)) => title_of(title, &new, base),
             (Some(title), None) => SiteTitle::Given(title),
             (None, None) => SiteTitle::OfStartPage(slug.to_owned()),
         };
-        Ok(self.files.prepare(project, new, title).await?)
+        let target = SiteTarget {
+            slug: Some(slug),
+            deployment: live.map(|live| live.id),
+        };
+        Ok(self.files.prepare(project, target, new, title).await?)
     }
 
     /// Stores the site of a release, unless it is live already.
@@ -78,6 +87,7 @@ impl Revisions {
             return Ok(prepared);
         }
         prepared.files = Some(site.files());
+        prepared.deletes_files = site.deletes_files;
         prepared.rendered = RenderedParts {
             title: site.title,
             warnings: site.warnings,
