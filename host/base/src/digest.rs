@@ -61,16 +61,6 @@ impl Digest {
         self.0.ct_eq(&Self::of(bytes).0).into()
     }
 
-    /// Makes the digest of these bytes.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// Returns the bytes of the digest.
-    pub fn to_bytes(self) -> [u8; 32] {
-        self.0
-    }
-
     /// Reads the 64 hexadecimal digits that [`fmt::Display`] writes.
     pub fn from_hex(text: &str) -> Option<Self> {
         let (mut value, text) = ([0; 32], text.as_bytes());

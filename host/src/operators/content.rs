@@ -9,7 +9,7 @@ use serde_json::json;
 use super::installation::{Installation, OperationAnswer};
 use crate::content::Digest;
 use crate::deployments::blocked;
-use crate::deployments::operators::content::{self, ContentScope};
+use crate::deployments::operators::takedown::{self as content, ContentScope};
 use crate::terminal::{or_dash, table};
 
 /// Most characters of a note.

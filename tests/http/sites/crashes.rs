@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::bucket::Bucket;
-use svc_tests::{ReadAnswer, fault_points, wait_until};
+use svc_tests::{fault_points, wait_until};
 use tempfile::TempDir;
 
 use super::sha256;

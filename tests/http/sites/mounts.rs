@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 use svc_tests::browser::{Browser, location};
-use svc_tests::{Answer, ReadAnswer, TestServer};
+use svc_tests::{Answer, TestServer};
 
 use super::{SiteFixture, texts};
 use crate::owner::text;
@@ -249,7 +249,7 @@ async fn a_site_that_ends_or_is_disabled_is_gone_from_the_root() {
     let fixture = start_with_page().await;
     let disable = ["deployment", "disable", "site"];
     let done = fixture.server.command(&crate::svc(), &disable).await;
-    assert!(done.status.success());
+    assert!(done.success);
     for path in ["/", "/about", "/site/about"] {
         let page = fixture.get(path).await.expect(403);
         assert!(page.text().contains("disabled"), "{path}");
@@ -257,7 +257,7 @@ async fn a_site_that_ends_or_is_disabled_is_gone_from_the_root() {
     assert!(fixture.read("/room").await.contains("One"));
     let enable = ["deployment", "enable", "site"];
     let done = fixture.server.command(&crate::svc(), &enable).await;
-    assert!(done.status.success());
+    assert!(done.success);
     assert_eq!(fixture.root().await, "home");
     let path = format!("/{}", fixture.project);
     fixture
@@ -439,7 +439,8 @@ async fn a_buyer_comes_back_to_the_root() {
         let body = json!({ "price": price, "return_to": return_to }).to_string();
         let url = format!("{origin}{mount}/payments/checkout");
         let sent = browser.send_request(Method::POST, &url, headers.clone(), Some(body));
-        (url, sent.await)
+        let answer = sent.await;
+        (url, answer)
     };
     for (mount, return_to, status) in [
         ("", json!("/about?x=1"), 303),

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
-use svc_tests::{Answer, ReadAnswer, TestServer};
+use svc_tests::{Answer, TestServer};
 
 use super::{SiteFixture, put, put_as, sha256, texts};
 use crate::owner::Owner;

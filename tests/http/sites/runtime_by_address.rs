@@ -132,9 +132,8 @@ async fn a_share_and_a_preview_have_none() {
         .get_raw(&sites, "/share/_svc/runtime.js")
         .await;
     missing.problem(404, "not_found");
-    let draft =
-        fixture.draft(&json!({ "title": "Draft", "files": texts(&[("index.html", PAGE)]) }));
-    let draft = draft.await;
+    let files = json!({ "title": "Draft", "files": texts(&[("index.html", PAGE)]) });
+    let draft = fixture.draft(&files).await;
     let preview = crate::owner::text(&draft["preview_url"]);
     let preview = &preview[preview.find("/_preview/").unwrap()..];
     let script = format!("{preview}_svc/runtime.js");

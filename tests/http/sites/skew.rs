@@ -8,7 +8,7 @@ use super::{SiteFixture, texts};
 use crate::owner::text;
 use crate::svc;
 
-const DAY: i64 = 86_400;
+const DAY: u64 = 86_400;
 
 impl SiteFixture {
     /// Publishes other files at once.
@@ -30,7 +30,8 @@ impl SiteFixture {
         let body = json!({
             "revision_id": revision, "expected_active_revision_id": self.active().await, "forget": forget,
         });
-        let released = self.send(Method::POST, &format!("/{kind}"), Some(&body));
+        let path = format!("/{kind}");
+        let released = self.send(Method::POST, &path, Some(&body));
         released.await.expect(200);
     }
 

@@ -297,7 +297,9 @@ impl ProjectReleases {
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
         let (turn, has_failed) = (RwLock::new(()), AtomicBool::new(false));
         let (turn, has_failed, revisions) = (&turn, &has_failed, &self.revisions);
-        let preparing = stream::iter(pages)
+        // Collected before any begins: the compiler does not see that a stream which makes them may move between threads.
+        let preparing: Vec<_> = pages
+            .iter()
             .enumerate()
             .map(|(index, page)| async move {
                 if has_failed.load(Ordering::Relaxed) {
@@ -315,9 +317,11 @@ impl ProjectReleases {
                 has_failed.fetch_or(ready.is_err(), Ordering::Relaxed);
                 let of_part = |error| ReleaseError::of_part(ReleasePart::Page(index), error);
                 Some(ready.map_err(of_part))
-            });
+            })
+            .collect();
         // None is dropped while it stores files, which nobody would look for then.
-        let prepared: Vec<_> = preparing.buffered(PAGES_AT_ONCE).collect().await;
+        let preparing = stream::iter(preparing).buffered(PAGES_AT_ONCE);
+        let prepared: Vec<_> = preparing.collect().await;
         let (mut pages, mut refusal) = (Vec::with_capacity(prepared.len()), None);
         for ready in prepared.into_iter().flatten() {
             match ready {

@@ -145,7 +145,7 @@ pub(super) struct ProjectFolder {
     /// Sorted by file name.
     pub(super) migrations: Vec<MigrationFile>,
     pub(super) actions: Vec<ActionFile>,
-    pub(super) pages: Vec<LocalPage>,
+    pages: Vec<LocalPage>,
 }
 
 impl AcceptedOwners {

@@ -177,14 +177,6 @@ impl LocalPage {
         }
     }
 
-    /// Source of a page that is no site.
-    pub(super) fn source(&self) -> Option<&SourceToPublish> {
-        match &self.content {
-            LocalContent::Page(source) => Some(source),
-            LocalContent::Site(_) => None,
-        }
-    }
-
     pub(super) fn site(&self) -> Option<&LocalSite> {
         match &self.content {
             LocalContent::Page(_) => None,

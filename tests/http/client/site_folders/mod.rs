@@ -15,9 +15,9 @@ use axum::routing::any;
 use serde_json::Value;
 use svc_tests::{Output, run_command};
 
+use super::ClientFixture;
 use super::concurrent_changes::forward;
 use super::failures::serve_router;
-use super::{ClientFixture, list_files};
 
 /// A request that a command has sent: its method and path, and the bytes of its body.
 #[derive(Clone, Debug)]

@@ -147,6 +147,7 @@ impl BlockedState {
             ControlChange::ContentBlocked(digest) => (Digest::from_bytes(*digest), true),
             ControlChange::ContentAllowed(digest) => (Digest::from_bytes(*digest), false),
             ControlChange::Slug(_)
+            | ControlChange::Origin(_)
             | ControlChange::BackendCreated(..)
             | ControlChange::BackendEnded(_)
             | ControlChange::RealtimeOff(_)
@@ -183,14 +184,14 @@ pub(super) fn block(
     now: Timestamp,
 ) -> Result<(), control::Error> {
     store::insert(tx, digest, note, now)?;
-    tx.note(ControlChange::ContentBlocked(digest.to_bytes()));
+    tx.note(ControlChange::ContentBlocked(*digest.as_bytes()));
     Ok(())
 }
 
 /// Allows content again in a transaction; returns whether it was blocked.
 pub(super) fn unblock(tx: &Tx<'_>, digest: &Digest) -> Result<bool, control::Error> {
     let was_blocked = store::delete(tx, digest)?;
-    tx.note(ControlChange::ContentAllowed(digest.to_bytes()));
+    tx.note(ControlChange::ContentAllowed(*digest.as_bytes()));
     Ok(was_blocked)
 }
 

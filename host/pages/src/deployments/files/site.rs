@@ -1,6 +1,6 @@
 //! Preparing a site for its publication: its files are there, within their bounds, and stored, before a row names them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -1,8 +1,8 @@
 //! Operators' work on deployments: disables and enables them, and checks the store.
 
-pub mod content;
 mod sites;
 mod store;
+pub mod takedown;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;

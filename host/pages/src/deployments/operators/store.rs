@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::ReplayedPage;
-use super::content::ContentScope;
+use super::takedown::ContentScope;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::store::parse_content_type;

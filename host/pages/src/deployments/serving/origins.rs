@@ -185,6 +185,8 @@ impl OriginCache {
                 self.0.remove(label.as_str());
             }
             ControlChange::Slug(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_)
             | ControlChange::BackendCreated(..)
             | ControlChange::BackendEnded(_)
             | ControlChange::RealtimeOff(_)

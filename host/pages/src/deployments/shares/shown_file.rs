@@ -2,7 +2,7 @@
 //!
 //! Nothing looks into the file. The page says its name and nothing else of it, and browsers do with its bytes what its ending says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -31,6 +31,7 @@ pub(super) fn site_of_file(
             (path, NewSiteFile::Inline(bytes)),
         ]),
         options: SiteOptions::default(),
+        deleted: BTreeSet::new(),
     }
 }
 
