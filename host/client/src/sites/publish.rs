@@ -203,7 +203,7 @@ impl SitePublisher<'_> {
     }
 
     /// Sends files ahead of a request that names them.
-    async fn upload(&self, files: impl Iterator<Item = (&str, u64)>) -> Result<()> {
+    async fn upload<'p>(&self, files: impl Iterator<Item = (&'p str, u64)>) -> Result<()> {
         let files: Vec<_> = files.collect();
         if files.is_empty() {
             return Ok(());
