@@ -398,6 +398,7 @@ impl ReleaseChanges {
             changed.map_err(|error| ReleaseError::of_part(ReleasePart::Home, error))?;
             self.page_release.announce_home(tx)?;
         }
+        self.page_release.find_root(tx, &mut pages)?;
         let act = AuditAction::ReleasePublish;
         projects::record_audit(tx, &project.id, act, &project.id, now)?;
         Ok(ReleaseOutcome {

@@ -129,6 +129,8 @@ pub struct ReleasedPage {
     pub deployment: DeploymentId,
     /// Live revision.
     pub revision: RevisionId,
+    /// Whether it is a site that the project's origin leads to.
+    pub at_root: bool,
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
 }
@@ -483,6 +485,19 @@ impl PageRelease {
         Ok(conflicts)
     }
 
+    /// Notes of each page whether it is a site that the project's origin leads to, now that all is as it shall be.
+    pub fn find_root(
+        &self,
+        tx: &Tx<'_>,
+        pages: &mut [ReleasedPage],
+    ) -> Result<(), control::Error> {
+        for page in pages {
+            let live = find_active_in(tx, &self.project.id, &page.slug)?;
+            page.at_root = live.is_some_and(|live| live.at_root);
+        }
+        Ok(())
+    }
+
     /// Notes that the project's home is another one.
     pub fn announce_home(&self, tx: &Tx<'_>) -> Result<(), control::Error> {
         announce_home(tx, &self.config, &self.project.host_label, self.now)
@@ -515,6 +530,7 @@ impl PageRelease {
             slug: page.frontend.slug.clone(),
             deployment: page.frontend.id,
             revision: page.revision,
+            at_root: false,
             warnings: page.rendered.warnings.clone(),
         })
     }
