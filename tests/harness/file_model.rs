@@ -111,7 +111,7 @@ pub async fn run_file_model(seed: u64, steps: usize) {
         limits.blob_burst = 1_000_000;
         limits.staged_seconds = STAGED_SECONDS;
         limits.draft_seconds = 1 << 40;
-        limits.quick_share_seconds = 1 << 40;
+        limits.quick_share_seconds = 1 << 32;
     });
     let mut model = FileModel::new(builder.start().await, seed).await;
     for step in 1..=steps {

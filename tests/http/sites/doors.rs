@@ -127,15 +127,16 @@ async fn a_repeated_request_does_nothing_more() {
     let draft = json!({ "base_revision_id": base, "changes": { "set": { "b": { "text": "b" } } } });
     let other = json!({ "base_revision_id": base, "changes": { "delete": ["index.html"] } });
     let at = format!("/api/v1/projects/{}", fixture.project);
+    let another = json!({ "type": "site", "files": texts(&[("a", "other")]) });
     for (path, body, changed, status) in [
-        (format!("{at}/frontends"), &site, &draft, 201),
+        (format!("{at}/frontends"), &site, &another, 201),
         (
             format!("{at}/frontends/site/revisions"),
             &draft,
             &other,
             200,
         ),
-        ("/api/v1/deploy".to_owned(), &site, &draft, 201),
+        ("/api/v1/deploy".to_owned(), &site, &another, 201),
     ] {
         let send = async |body: &Value| {
             let request = fixture.owner.request(&fixture.server, Method::POST, &path);

@@ -65,8 +65,8 @@ async fn every_object_of_a_site_is_looked_at() {
         assert!(found["errors"].to_string().contains(&damaged), "{found}");
         std::fs::write(&path, whole).unwrap();
     }
-    // Two forms of two manifests, two objects and their list, and three small files.
-    assert_eq!(seen, 10);
+    // Two forms of two manifests, two objects and their list, three small files, and three scripts of the platform.
+    assert_eq!(seen, 13);
     let (found, sound) = check(server).await;
     assert!(sound, "{found}");
 }

@@ -307,7 +307,8 @@ async fn the_runtime_answers_at_both_mounts() {
             .json();
         assert_eq!(said["rows"][0]["word"], mount);
         let schema = fixture.get(&format!("{mount}/api/schema")).await;
-        assert_eq!(schema.expect(200).json()["tables"][0]["name"], "words");
+        // Its handler answers, whatever the site has there.
+        schema.problem(401, "unauthorized");
         let live = format!("{mount}/api/live?action=all");
         fixture.get(&live).await.problem(400, "invalid_request");
         let status = fixture.get(&format!("{mount}/auth/status")).await;

@@ -10,7 +10,9 @@ use crate::owner::Owner;
 /// What a client sees of an answer, with a digest that is in it left out.
 fn seen(answer: &Answer, digest: &str) -> (u16, HeaderMap, String) {
     let body = answer.text().replace(digest, "…");
-    (answer.status, answer.lasting_headers(), body)
+    let mut headers = answer.lasting_headers();
+    headers.remove("ratelimit");
+    (answer.status, headers, body)
 }
 
 /// Ways to name a file by its digest: methods, paths below the project, and bodies.

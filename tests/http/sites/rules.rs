@@ -232,13 +232,18 @@ async fn headers_replace_defaults_and_never_the_platforms() {
         ("content-language", "en"),
         ("cross-origin-resource-policy", "cross-origin"),
         ("content-security-policy-report-only", "default-src 'none'"),
-        ("link", "</a>; rel=\"preload\""),
         ("permissions-policy", "camera=()"),
         ("referrer-policy", "no-referrer"),
         ("timing-allow-origin", "*"),
     ] {
         assert_eq!(values(&data, name), expected, "{name}");
     }
+    let links = values(&data, "link");
+    let canonical = "/data.json>; rel=\"canonical\"";
+    assert!(
+        links.starts_with("</a>; rel=\"preload\" | <") && links.ends_with(canonical),
+        "{links}"
+    );
     // The path that was asked for counts, and not that of the file.
     let rewritten = fixture.get("/site/rewritten").await.expect(200);
     assert_eq!(values(&rewritten, "x-mine"), "one");

@@ -171,12 +171,7 @@ async fn answers_carry_types_tags_and_encodings() {
         .answer()
         .await
         .expect(302);
-    assert!(
-        sent_on
-            .header("location")
-            .unwrap()
-            .ends_with("/site/docs?x=1")
-    );
+    assert!(sent_on.header("location").unwrap().ends_with("/docs?x=1"));
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ async fn a_tab_loads_its_old_files_for_a_day() {
     assert_eq!(opened.answer().await.expect(200).text(), "two");
     // A preview shows its revision alone.
     let draft = fixture
-        .draft(&json!({ "files": texts(&[("a", "b")]) }))
+        .draft(&json!({ "files": texts(&[("a", "b")]), "options": {} }))
         .await;
     let preview = text(&draft["preview_url"]);
     let preview = &preview[preview.find("/_preview/").unwrap()..];

@@ -141,21 +141,27 @@ async fn file_content(
         return Ok(elsewhere(about, url));
     }
     let bytes = file.read_whole().await.map_err(RevisionError::from)?;
-    match (std::str::from_utf8(&bytes), &wanted.find) {
-        (Ok(text), Some(find)) => {
+    match (as_text(&bytes), &wanted.find) {
+        (Some(text), Some(find)) => {
             let mut found = find.run(text)?;
             for member in ["path", "revision_id"] {
                 found[member] = about[member].clone();
             }
             Ok(found)
         }
-        (Ok(text), None) => {
+        (Some(text), None) => {
             let mut document = about;
             document[TEXT_MEMBER] = text.into();
             text_range(document, text, wanted)
         }
-        (Err(_), _) => bytes_content(about, &bytes, url, wanted),
+        (None, _) => bytes_content(about, &bytes, url, wanted),
     }
+}
+
+/// Returns the text of a file that is one. No text has the character NUL, and small pictures may be UTF-8 otherwise.
+fn as_text(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    (!text.contains('\0')).then_some(text)
 }
 
 /// Returns a file that is no text, if a result can hold it.

@@ -1,6 +1,6 @@
 //! Files that a publication names, and the transaction in which their owner gets them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::immutables::{self, JudgedImmutables};
 use super::model::{FileError, FileOwner, FileRoom};
@@ -26,6 +26,8 @@ pub(in crate::deployments) struct PublishedFiles {
     pub(super) room: FileRoom,
     /// The site's immutable files; a site without has none.
     pub(super) immutables: Option<JudgedImmutables>,
+    /// Both forms of the site's manifest, once they are stored.
+    pub(super) forms: OnceLock<[Digest; 2]>,
 }
 
 impl PublishedFiles {

@@ -1,7 +1,7 @@
 //! Preparing a site for its publication: its files are there, within their bounds, and stored, before a row names them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -210,6 +210,7 @@ impl ProjectFiles {
             texts,
             room,
             immutables,
+            forms: OnceLock::new(),
         });
         let finished = self.finish(manifest, start_page, title, Arc::clone(&files));
         let finished = finished.await;
@@ -219,7 +220,7 @@ impl ProjectFiles {
         finished
     }
 
-    /// Marks the files that were stored for a publication which has failed: no row names them.
+    /// Marks what was stored for a publication which has failed: no row names it.
     ///
     /// # Errors
     /// The database's.
@@ -229,7 +230,9 @@ impl ProjectFiles {
     ) -> Result<(), FileError> {
         let objects = files.stored.iter().flat_map(|file| file.stored_objects());
         let list = files.immutables.as_ref().map(JudgedImmutables::object);
-        self.forget(objects.chain(list).collect()).await
+        let forms = files.forms.get().into_iter().flatten().copied();
+        self.forget(objects.chain(list).chain(forms).collect())
+            .await
     }
 
     /// Finds the title of a site whose files are stored, and stores its manifest.
@@ -251,6 +254,9 @@ impl ProjectFiles {
         let deletes_files = !manifest.deleted.is_empty();
         let listed = files.immutables.as_ref().map_or(0, |judged| judged.bytes);
         let publication = self.pipeline.store_site(manifest).await?;
+        let published = publication.published();
+        let forms = [published.source, published.artifact];
+        files.forms.get_or_init(|| forms);
         Ok(PreparedSite {
             publication: publication.with_bytes(listed),
             title,

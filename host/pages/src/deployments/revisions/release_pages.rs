@@ -486,11 +486,7 @@ impl PageRelease {
     }
 
     /// Notes of each page whether it is a site that the project's origin leads to, now that all is as it shall be.
-    pub fn find_root(
-        &self,
-        tx: &Tx<'_>,
-        pages: &mut [ReleasedPage],
-    ) -> Result<(), control::Error> {
+    pub fn find_root(&self, tx: &Tx<'_>, pages: &mut [ReleasedPage]) -> Result<(), control::Error> {
         for page in pages {
             let live = find_active_in(tx, &self.project.id, &page.slug)?;
             page.at_root = live.is_some_and(|live| live.at_root);
