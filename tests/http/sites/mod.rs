@@ -70,8 +70,8 @@ async fn collected_objects(server: &TestServer) -> usize {
         let count = c.query_row("SELECT count(*) FROM runtimes", [], |row| row.get(0));
         Ok(count?)
     });
-    let scripts: usize = scripts.await.unwrap();
-    app.content.list().await.unwrap().0.len() - scripts
+    let scripts: u32 = scripts.await.unwrap();
+    app.content.list().await.unwrap().0.len() - scripts as usize
 }
 
 /// A project with a site at `/site`, and its owner.
