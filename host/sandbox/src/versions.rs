@@ -85,8 +85,12 @@ impl PreparedRenderer {
     pub(super) fn type_check(&self, store: &mut Store<CallStoreState>) -> Result<()> {
         let instance = self.template().instantiate(&mut *store)?;
         match &self.renderer {
-            PreparedInterface::Current(_) => drop(render::Render::new(&mut *store, &instance)?),
-            PreparedInterface::Previous(_) => drop(render_1::Render::new(&mut *store, &instance)?),
+            PreparedInterface::Current(_) => {
+                render::Render::new(&mut *store, &instance)?;
+            }
+            PreparedInterface::Previous(_) => {
+                render_1::Render::new(&mut *store, &instance)?;
+            }
         }
         match &self.judge {
             Some(judge) => judge.load(store, &instance).map(drop),

@@ -262,7 +262,8 @@ fn is_url_text(text: &str) -> bool {
     while let Some(byte) = bytes.next() {
         let is_plain = byte.is_ascii_alphanumeric() || URL_PUNCTUATION.contains(&byte);
         let mut is_digit = || bytes.next().is_some_and(|digit| digit.is_ascii_hexdigit());
-        if !is_plain && !(byte == b'%' && is_digit() && is_digit()) {
+        let is_escape = byte == b'%' && is_digit() && is_digit();
+        if !is_plain && !is_escape {
             return false;
         }
     }
