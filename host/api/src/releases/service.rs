@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
-use tokio::sync::{OwnedMutexGuard, RwLock};
+use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
 use crate::access::run_while_client_waits;
@@ -43,7 +43,7 @@ use svc_base::ids::ProjectId;
 
 /// Pages of a release that are worked on at once: while some are rendered, others are synced. Other callers have their turns between
 /// them, and each page is in memory until it is stored.
-pub(super) const PAGES_AT_ONCE: usize = 4;
+pub(super) const PAGES_AT_ONCE: u32 = 4;
 
 /// Turns of the releases of each project: one is judged, rendered and made at a time.
 type ReleaseTurns = Mutex<HashMap<ProjectId, Arc<tokio::sync::Mutex<()>>>>;
@@ -295,8 +295,11 @@ impl ProjectReleases {
         pages: &[PageToRelease],
         live: &LivePages,
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
-        let (turn, has_failed) = (RwLock::new(()), AtomicBool::new(false));
-        let (turn, has_failed, revisions) = (&turn, &has_failed, &self.revisions);
+        let (places, has_failed) = (
+            Semaphore::new(PAGES_AT_ONCE as usize),
+            AtomicBool::new(false),
+        );
+        let (places, has_failed, revisions) = (&places, &has_failed, &self.revisions);
         // Collected before any begins: the compiler does not see that a stream which makes them may move between threads.
         let preparing: Vec<_> = pages
             .iter()
@@ -307,11 +310,11 @@ impl ProjectReleases {
                 }
                 let prepare =
                     || Box::pin(revisions.prepare_page(project, page, live.get(&page.slug)));
-                let beside_others = turn.read().await;
+                let beside_others = places.acquire().await;
                 let mut ready = prepare().await;
                 drop(beside_others);
                 if ready.as_ref().is_err_and(PageReleaseError::is_capacity) {
-                    let _alone = turn.write().await;
+                    let _alone = places.acquire_many(PAGES_AT_ONCE).await;
                     ready = prepare().await;
                 }
                 has_failed.fetch_or(ready.is_err(), Ordering::Relaxed);
@@ -320,7 +323,7 @@ impl ProjectReleases {
             })
             .collect();
         // None is dropped while it stores files, which nobody would look for then.
-        let preparing = stream::iter(preparing).buffered(PAGES_AT_ONCE);
+        let preparing = stream::iter(preparing).buffered(PAGES_AT_ONCE as usize);
         let prepared: Vec<_> = preparing.collect().await;
         let (mut pages, mut refusal) = (Vec::with_capacity(prepared.len()), None);
         for ready in prepared.into_iter().flatten() {

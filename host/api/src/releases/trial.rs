@@ -68,7 +68,10 @@ impl ProjectReleases {
             let tried = self.try_page(project, page, live.get(&page.slug)).await;
             tried.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
         });
-        let mut tried: Vec<TriedPage> = trying.buffered(PAGES_AT_ONCE).try_collect().await?;
+        let mut tried: Vec<TriedPage> = trying
+            .buffered(PAGES_AT_ONCE as usize)
+            .try_collect()
+            .await?;
         for slug in &new.page_removals {
             let live = live.get(slug);
             let lines = self.revisions.line_changes(live, None).await?;

@@ -116,7 +116,7 @@ pub struct TriedMigration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PartChange {
-    /// Its content is as it would be. The page may be given to a backend that the release makes.
+    /// Content that it has already. A page may be given to a backend that the release makes.
     None,
     /// It would be made.
     New,
