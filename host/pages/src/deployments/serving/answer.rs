@@ -305,7 +305,9 @@ async fn file_response(
     let vary = headers.remove(header::VARY);
     let is_text = is_encoded(path, file.bytes, serving.config().limits.page_bytes);
     let is_part = request.contains_key(header::RANGE);
-    if file.list.is_none() || (is_text && !is_part) {
+    // The parts of a large file are looked at where it is read, if content is blocked.
+    let is_whole = is_text && !is_part && serving.blocked.is_empty();
+    if file.list.is_none() || is_whole {
         let served = serving.served_file(file, is_text).await?;
         if let Some(variant) = served.variant(request) {
             document::add_variant_headers(&mut headers, &variant.etag, variant.encoding);
