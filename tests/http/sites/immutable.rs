@@ -60,6 +60,19 @@ async fn only_addresses_that_never_change_are_kept_for_a_year() {
         let answer = fixture.get(&format!("/site/{path}")).await;
         assert_eq!(answer.header("cache-control"), Some(expected), "{path}");
     }
+    // Of what is left for open tabs, only what was immutable then: other bytes may come to the rest.
+    let next = json!({ "files": texts(&[("index.html", "x")]), "options": { "immutable": ["/assets/*", "/logo.png"] } });
+    fixture.send(Method::PUT, "", Some(&next)).await.expect(200);
+    for (path, expected) in [
+        ("assets/app.js", FOREVER),
+        ("logo.svg", REVALIDATED),
+        ("logo.png", REVALIDATED),
+    ] {
+        let answer = fixture.get(&format!("/site/{path}")).await.expect(200);
+        assert_eq!(answer.header("cache-control"), Some(expected), "{path}");
+    }
+    let next = json!({ "files": texts(&[("index.html", "x")]), "options": { "immutable": ["/assets/*", "/logo.svg"] } });
+    fixture.send(Method::PUT, "", Some(&next)).await.expect(200);
     let content = fixture.send(Method::GET, "/content", None).await.json();
     let options = json!({ "immutable": ["/assets/*", "/logo.svg"] });
     assert_eq!(content["options"], options);

@@ -236,7 +236,7 @@ async fn former_response(
     request: &SiteHttpRequest<'_>,
 ) -> Result<Option<SiteResponse>, Problem> {
     let path = &*request.path;
-    let Some(file) = serving.former_file(page, path).await? else {
+    let Some(found) = serving.former_file(page, path).await? else {
         return Ok(None);
     };
     let mut headers = site_file_headers(serving, page, request, path)?;
@@ -247,7 +247,10 @@ async fn former_response(
     site.rules.add_headers(path, scope, &mut headers);
     // Nothing is purged when its time is over.
     headers.remove(CDN_CACHE_CONTROL);
-    let response = file_response(serving, file, path, headers, request.headers).await?;
+    if !found.was_immutable {
+        headers.insert(header::CACHE_CONTROL, document::REVALIDATE);
+    }
+    let response = file_response(serving, found.file, path, headers, request.headers).await?;
     Ok(Some(SiteResponse {
         response,
         is_view: false,

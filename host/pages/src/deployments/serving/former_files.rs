@@ -20,9 +20,13 @@ const MAX_FORMER_FILES: usize = 20_000;
 #[derive(Debug)]
 pub(super) struct FormerFiles(HashMap<Box<str>, FormerFile>);
 
+/// File of a former revision.
 #[derive(Clone, Copy, Debug)]
-struct FormerFile {
-    file: SiteFile,
+pub(super) struct FormerFile {
+    /// The file.
+    pub(super) file: SiteFile,
+    /// Whether it was immutable then, so that no other bytes are ever live at its path while that is immutable.
+    pub(super) was_immutable: bool,
     /// Until when it is served.
     until: Timestamp,
 }
@@ -44,9 +48,8 @@ impl FormerFiles {
         self.0.keys().map(|path| path.len() as u64 + entry).sum()
     }
 
-    fn get(&self, path: &str, now: Timestamp) -> Option<SiteFile> {
-        let found = self.0.get(path).filter(|found| found.until > now);
-        found.map(|found| found.file)
+    fn get(&self, path: &str, now: Timestamp) -> Option<FormerFile> {
+        self.0.get(path).filter(|found| found.until > now).copied()
     }
 }
 
@@ -68,8 +71,13 @@ impl FormerFileGatherer {
                 && !self.live.files.contains_key(&path)
                 && !self.deleted.contains(&path);
             if is_served && self.found.len() < MAX_FORMER_FILES {
-                let path = path.into_boxed_str();
-                self.found.entry(path).or_insert(FormerFile { file, until });
+                let was_immutable = former.options.is_immutable(&path);
+                let found = self.found.entry(path.into_boxed_str());
+                found.or_insert(FormerFile {
+                    file,
+                    was_immutable,
+                    until,
+                });
             }
         }
         self.deleted.extend(former.deleted);
@@ -102,7 +110,7 @@ impl PageService {
         &self,
         page: &ServedPage,
         path: &str,
-    ) -> Result<Option<SiteFile>, PageLookupError> {
+    ) -> Result<Option<FormerFile>, PageLookupError> {
         if !page.has_former_files || is_html(path) {
             return Ok(None);
         }
@@ -203,7 +211,11 @@ mod tests {
             gatherer.add(former, Timestamp(until));
         }
         let files = FormerFiles(gatherer.found);
-        let served = |path, now| files.get(path, Timestamp(now)).map(|file| file.digest);
+        let served = |path, now| {
+            files
+                .get(path, Timestamp(now))
+                .map(|found| found.file.digest)
+        };
         assert_eq!(served("b.js", 0), Some(Digest::of(b"3")));
         assert_eq!(served("c.js", 19), Some(Digest::of(b"2")));
         assert_eq!(served("c.js", 20), None, "its time is over");
