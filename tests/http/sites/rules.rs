@@ -170,6 +170,45 @@ async fn no_request_makes_a_rule_lead_out_of_the_site() {
 }
 
 #[tokio::test]
+async fn rules_are_relative_to_the_mount() {
+    let rules = "/old /new\n/r/* /:splat\n/app/* /index.html 200\n/ /start 303\n";
+    let fixture = with_rules(rules, "/about\n X-A: b").await;
+    for (path, location) in [
+        ("/old?a", "/new?a"),
+        ("/site/old?a", "/site/new?a"),
+        ("/r/x/y", "/x/y"),
+        ("/r/%5cexample.com", "/%5Cexample.com"),
+        ("/", "/start"),
+        ("/site/", "/site/start"),
+    ] {
+        let answer = fixture.get(path).await;
+        let found = answer.header("location");
+        // A backslash is refused before any rule.
+        assert!(
+            found == Some(location) || path.contains("%5c"),
+            "{path}: {found:?}"
+        );
+    }
+    for path in ["/r//example.com", "/r/%2fexample.com", "/r///example.com"] {
+        let answer = fixture.get(path).await;
+        let location = answer.header("location").unwrap_or("/");
+        assert!(
+            !location[1..].starts_with(['/', '\\']),
+            "{path}: {location}"
+        );
+    }
+    for mount in ["", "/site"] {
+        let about = fixture.get(&format!("{mount}/about")).await.expect(200);
+        assert_eq!(about.header("x-a"), Some("b"));
+        let path = format!("{mount}/app/x");
+        assert_eq!(fixture.read(&path).await, "home");
+    }
+    for path in ["/_headers", "/_redirects"] {
+        fixture.get(path).await.expect(404);
+    }
+}
+
+#[tokio::test]
 async fn headers_replace_defaults_and_never_the_platforms() {
     let headers = "\
 /*
