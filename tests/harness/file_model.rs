@@ -27,6 +27,8 @@ const REVISIONS: usize = 6;
 const PATHS: [&str; 6] = ["a", "b.txt", "c/d.js", "c/e.css", "index.html", "large.bin"];
 /// Seconds that a file waits for a publication.
 const STAGED_SECONDS: u64 = 10_000;
+/// Seconds that are longer than all steps.
+const LONG_SECONDS: u64 = 1 << 28;
 /// Steps between two looks at everything.
 const STEPS_PER_CHECK: usize = 100;
 /// Steps between two restarts of the server, about.
@@ -110,8 +112,8 @@ pub async fn run_file_model(seed: u64, steps: usize) {
     let builder = TestServer::builder().limits(|limits| {
         limits.blob_burst = 1_000_000;
         limits.staged_seconds = STAGED_SECONDS;
-        limits.draft_seconds = 1 << 40;
-        limits.quick_share_seconds = 1 << 32;
+        limits.draft_seconds = LONG_SECONDS;
+        limits.quick_share_seconds = LONG_SECONDS;
     });
     let mut model = FileModel::new(builder.start().await, seed).await;
     for step in 1..=steps {

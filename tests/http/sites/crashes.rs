@@ -38,7 +38,7 @@ struct CrashInstallation {
     credential: String,
 }
 
-/// What is there before the death.
+/// State before the death.
 struct Before {
     project: String,
     live: String,

@@ -11,6 +11,7 @@ use crate::owner::Owner;
 fn seen(answer: &Answer, digest: &str) -> (u16, HeaderMap, String) {
     let body = answer.text().replace(digest, "…");
     let mut headers = answer.lasting_headers();
+    // It counts the requests.
     headers.remove("ratelimit");
     (answer.status, headers, body)
 }

@@ -136,7 +136,7 @@ pub(super) fn objects_of(c: &Connection, list: &Digest) -> rusqlite::Result<Vec<
         .collect()
 }
 
-/// What is live at a slug, for a list of content.
+/// Content that is live at a slug.
 #[derive(Debug)]
 pub(super) struct LiveContent {
     /// Where it answers.

@@ -17,7 +17,7 @@ use crate::deployments::sites::SiteManifest;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::ProjectId;
 
-/// Whose content is listed.
+/// Owner of the content that is listed.
 #[derive(Clone, Debug)]
 pub enum ContentScope {
     /// A project.
