@@ -6,11 +6,14 @@ use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 
 use crate::content::{self, Digest};
-use crate::deployments::files::{NewSite, NewSiteFile};
+use crate::deployments::files::{NewSite, NewSiteFile, SiteTitle};
 use crate::deployments::model::DeploymentType;
-use crate::deployments::revisions::model::Edit;
-use crate::deployments::sites::{FileReader, SiteOptions};
+use crate::deployments::revisions::model::{Edit, Revision};
+use crate::deployments::sites::{FileReader, SiteManifest, SiteOptions};
 use svc_base::ids::RevisionId;
+
+/// Document whose title is that of the site.
+const START_PAGE: &str = "index.html";
 
 /// Files of a site's new revision.
 #[derive(Clone, Debug)]
@@ -118,5 +121,28 @@ pub(super) fn with_options(
         files,
         options: options.unwrap_or_else(|| base.clone()),
         deleted: BTreeSet::new(),
+    }
+}
+
+/// A revision of a site with its files.
+#[derive(Debug)]
+pub(super) struct BaseSite {
+    pub(super) revision: Revision,
+    pub(super) manifest: SiteManifest,
+}
+
+/// Returns the title of a site's new revision. That of the base stays with its start page.
+pub(super) fn title_of(given: Option<String>, new: &NewSite, base: &BaseSite) -> SiteTitle {
+    let before = base.manifest.files.get(START_PAGE).map(|file| file.digest);
+    let after = match new.files.get(START_PAGE) {
+        Some(NewSiteFile::Kept(file)) => Some(file.digest),
+        Some(NewSiteFile::Named(digest, _)) => Some(*digest),
+        Some(NewSiteFile::Inline(_) | NewSiteFile::Stored(_)) | None => None,
+    };
+    let title = base.revision.title.clone();
+    match given {
+        Some(given) => SiteTitle::Given(given),
+        None if after.is_some() && after == before => SiteTitle::Given(title),
+        None => SiteTitle::OfStartPage(title),
     }
 }

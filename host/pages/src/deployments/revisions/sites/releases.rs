@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{ReleasedSite, SiteSource, with_options};
-use super::service::title_of;
+use super::model::{ReleasedSite, SiteSource, title_of, with_options};
 use crate::deployments::files::{PreparedSite, SiteTarget, SiteTitle};
 use crate::deployments::frontends::Frontend;
 use crate::deployments::revisions::line_changes::LineChanges;

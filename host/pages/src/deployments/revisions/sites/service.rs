@@ -7,7 +7,8 @@ use futures_util::{Stream, StreamExt as _, stream};
 
 use super::archive;
 use super::model::{
-    NewSiteContent, NewSiteDraft, SiteChanges, SiteSource, StoredSiteFile, with_options,
+    BaseSite, NewSiteContent, NewSiteDraft, SiteChanges, SiteSource, StoredSiteFile, title_of,
+    with_options,
 };
 use crate::content;
 use crate::control;
@@ -23,7 +24,7 @@ use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::PublishError;
 use crate::deployments::revisions::edits::apply_edit;
 use crate::deployments::revisions::model::{
-    CreatedDraft, Edit, NewRevision, Revision, RevisionError, RevisionKind,
+    CreatedDraft, Edit, NewRevision, RevisionError, RevisionKind,
 };
 use crate::deployments::revisions::service::{
     NewLiveRevision, Revisions, ensure_history, publish_in, revision_in,
@@ -38,8 +39,6 @@ use svc_base::ids::{DeploymentId, RevisionId};
 
 /// Times that a change of one file is made anew because another publication came first.
 const CHANGE_ATTEMPTS: usize = 16;
-/// Document whose title is that of the site.
-const START_PAGE: &str = "index.html";
 
 /// Change of one file of a site.
 #[derive(Clone, Debug)]
@@ -66,13 +65,6 @@ pub struct SiteArchive {
     pub name: String,
     files: Vec<(String, FileReader)>,
     made_at: Timestamp,
-}
-
-/// A revision of a site with its files.
-#[derive(Debug)]
-pub(super) struct BaseSite {
-    revision: Revision,
-    pub(super) manifest: SiteManifest,
 }
 
 impl SiteArchive {
@@ -561,22 +553,6 @@ fn check_total(texts: &BTreeMap<String, String>, most: usize) -> Result<(), Revi
     match all > most {
         true => Err(RevisionError::TooLarge(all)),
         false => Ok(()),
-    }
-}
-
-/// Returns the title of a site's new revision. That of the base stays with its start page.
-pub(super) fn title_of(given: Option<String>, new: &NewSite, base: &BaseSite) -> SiteTitle {
-    let before = base.manifest.files.get(START_PAGE).map(|file| file.digest);
-    let after = match new.files.get(START_PAGE) {
-        Some(NewSiteFile::Kept(file)) => Some(file.digest),
-        Some(NewSiteFile::Named(digest, _)) => Some(*digest),
-        Some(NewSiteFile::Inline(_) | NewSiteFile::Stored(_)) | None => None,
-    };
-    let title = base.revision.title.clone();
-    match given {
-        Some(given) => SiteTitle::Given(given),
-        None if after.is_some() && after == before => SiteTitle::Given(title),
-        None => SiteTitle::OfStartPage(title),
     }
 }
 
