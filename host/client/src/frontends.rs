@@ -282,7 +282,7 @@ async fn content(
     let asked = found.api.call(&endpoints::CONTENT, &found.path_parts());
     let content = asked.query("revision_id", revision).send().await?;
     if content["type"] == SITE_TYPE {
-        return print_site(content, &to, common);
+        return print_site(&content, &to, common);
     }
     let Some(text) = content["content"].as_str() else {
         return Err(CliFailure::new(
@@ -307,7 +307,7 @@ async fn content(
 }
 
 /// Prints the files of a site.
-fn print_site(content: Value, to: &SourceOutputArgs, common: &CommonArgs) -> Result<()> {
+fn print_site(content: &Value, to: &SourceOutputArgs, common: &CommonArgs) -> Result<()> {
     if to.output.is_some() {
         return Err(CliFailure::local(
             "It is a site, and not one file: `svc pull DIR --project NAME` writes its folder.",
@@ -319,7 +319,7 @@ fn print_site(content: Value, to: &SourceOutputArgs, common: &CommonArgs) -> Res
         .iter()
         .map(|(path, file)| vec![path.clone(), size_text(file.bytes), file.digest.to_string()]);
     let text = grid(&["path", "size", "sha256"], &rows.collect::<Vec<_>>());
-    common.output().print_answer(&content, &text)
+    common.output().print_answer(content, &text)
 }
 
 async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {

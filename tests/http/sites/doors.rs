@@ -1,4 +1,4 @@
-//! What every request about sites has in common: roles, repeated requests, limits, and what the answers carry.
+//! Requests about sites: roles, repeated requests, limits, and what all answers carry.
 
 use http::Method;
 use serde_json::{Value, json};

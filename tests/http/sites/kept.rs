@@ -1,4 +1,4 @@
-//! What is kept of sites: `svc check` looks at every object and at what names it, and backups have them all.
+//! Sites as they are kept: `svc check` looks at every object and at what names it, and backups have them all.
 
 use serde_json::{Value, json};
 use svc_tests::bucket::Bucket;

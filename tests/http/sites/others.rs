@@ -7,7 +7,7 @@ use svc_tests::{Answer, TestServer};
 use super::{SiteFixture, put, put_as, sha256, texts};
 use crate::owner::Owner;
 
-/// What a client sees of an answer, with a digest that is in it left out.
+/// Returns the parts of an answer that a client sees, without a digest that is in it.
 fn seen(answer: &Answer, digest: &str) -> (u16, HeaderMap, String) {
     let body = answer.text().replace(digest, "…");
     let mut headers = answer.lasting_headers();

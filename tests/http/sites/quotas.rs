@@ -25,7 +25,7 @@ fn bytes_of(racer: usize) -> String {
     format!("{racer:064}").repeat(EACH / 64)
 }
 
-/// What a project's files take, as rows say it, and as they are counted.
+/// Returns the bytes of a project's files, as rows say it, and as they are counted.
 async fn stored_bytes(server: &TestServer, project: &str) -> (u64, u64) {
     let project = project.to_owned();
     let read = server.server().app().control.read(move |c| {

@@ -47,7 +47,7 @@ struct FileDocument {
     size: u64,
 }
 
-/// What differs between a site and another one.
+/// Differences between a site and another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiteDifference {
     /// Paths of new files, with their bytes.

@@ -14,7 +14,7 @@ use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 pub enum ControlChange {
     /// The content of a slug changed, or the slug ended.
     Slug(String),
-    /// What the origin of a project leads to may be another frontend, given by the label of the origin.
+    /// The origin of a project, given by its label, may lead to another frontend.
     Origin(String),
     /// A backend was created. The work of its database counts for this workspace.
     BackendCreated(BackendId, WorkspaceId),

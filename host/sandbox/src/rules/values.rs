@@ -24,9 +24,9 @@ pub struct RuleFiles {
 /// One of the files of rules.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RuleFile {
-    /// `_redirects`.
+    /// The file `_redirects`.
     Redirects,
-    /// `_headers`.
+    /// The file `_headers`.
     Headers,
 }
 
@@ -79,7 +79,7 @@ pub enum PatternPart {
 pub enum TargetPart {
     /// These characters, encoded as in a URL.
     Text(String),
-    /// What the pattern has captured, by its number. It is still to be encoded.
+    /// Text that the pattern has captured, by its number. It is still to be encoded.
     Capture(usize),
 }
 
@@ -104,7 +104,7 @@ pub struct RedirectTarget {
 pub struct RedirectRule {
     /// Paths that the rule is for, relative to the site.
     pub pattern: Vec<PatternPart>,
-    /// What it leads to.
+    /// Address that it leads to.
     pub target: RedirectTarget,
     /// A status of a redirect; or 200 for a path of the site that answers in place of the asked one.
     pub status: u16,

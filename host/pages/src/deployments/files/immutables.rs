@@ -7,10 +7,10 @@
 //! object, and an object is only ever replaced by one with more in it.
 
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::model::{FileError, NewSite, NewSiteFile};
 use super::service::ProjectFiles;
+use super::store;
 use crate::content::{Digest, ObjectPin};
 use crate::control::{self, Tx};
 use crate::deployments::publication::PublishError;
@@ -132,7 +132,12 @@ impl ProjectFiles {
             return Ok(None);
         }
         let base = match deployment {
-            Some(id) => self.infra.control.read(move |c| live_list(c, &id)).await?,
+            Some(id) => {
+                self.infra
+                    .control
+                    .read(move |c| store::live_immutables(c, &id))
+                    .await?
+            }
             None => None,
         };
         let live = match base {
@@ -180,14 +185,6 @@ impl JudgedFile {
     }
 }
 
-/// Returns the object that lists what was live at immutable paths of a site.
-fn live_list(c: &Connection, deployment: &DeploymentId) -> rusqlite::Result<Option<Digest>> {
-    c.prepare_cached("SELECT immutable_digest FROM deployments WHERE id = ?1")?
-        .query_row([deployment], |row| row.get(0))
-        .optional()
-        .map(Option::flatten)
-}
-
 /// Has a site's row name the object with immutable files that become live, if it names the one that they were compared with.
 ///
 /// # Errors
@@ -199,16 +196,14 @@ pub(super) fn make_live(
     now: Timestamp,
 ) -> Result<(), FileError> {
     let ImmutableVerdict { base, next } = verdict;
-    let live = live_list(tx, deployment).map_err(control::Error::from)?;
+    let live = store::live_immutables(tx, deployment).map_err(control::Error::from)?;
     if live == Some(next) {
         return Ok(());
     }
     if live != base {
         return Err(FileError::ImmutablesMoved);
     }
-    tx.prepare_cached("UPDATE deployments SET immutable_digest = ?2 WHERE id = ?1")
-        .and_then(|mut naming| naming.execute(params![deployment, next]))
-        .map_err(control::Error::from)?;
+    store::set_live_immutables(tx, deployment, &next)?;
     match base {
         Some(replaced) => Ok(mark_garbage(tx, &replaced, now)?),
         None => Ok(()),
@@ -223,10 +218,7 @@ pub(super) fn keep_verdict(
     now: Timestamp,
 ) -> Result<(), control::Error> {
     forget_verdict(tx, draft, now)?;
-    tx.prepare_cached(
-        "UPDATE revisions SET immutable_base = ?2, immutable_digest = ?3 WHERE id = ?1 AND state = 'draft'",
-    )?
-    .execute(params![draft, verdict.base, verdict.next])?;
+    store::set_draft_immutables(tx, draft, verdict.base, verdict.next)?;
     // Collected unless something names it.
     mark_garbage(tx, &verdict.next, now)
 }
@@ -236,19 +228,10 @@ fn forget_verdict(
     revision: &RevisionId,
     now: Timestamp,
 ) -> Result<(), control::Error> {
-    let named: Option<Digest> = tx
-        .prepare_cached("SELECT immutable_digest FROM revisions WHERE id = ?1")?
-        .query_row([revision], |row| row.get(0))
-        .optional()?
-        .flatten();
-    let Some(digest) = named else {
-        return Ok(());
-    };
-    tx.prepare_cached(
-        "UPDATE revisions SET immutable_base = NULL, immutable_digest = NULL WHERE id = ?1",
-    )?
-    .execute([revision])?;
-    mark_garbage(tx, &digest, now)
+    match store::take_draft_immutables(tx, revision)? {
+        Some(digest) => mark_garbage(tx, &digest, now),
+        None => Ok(()),
+    }
 }
 
 /// Adds the immutable files of a stored revision to those that were live, inside the transaction that releases it: by the comparison
@@ -262,23 +245,11 @@ pub(in crate::deployments) fn release(
     judged: Option<ImmutableVerdict>,
     now: Timestamp,
 ) -> Result<(), FileError> {
-    let kept = draft_verdict(tx, revision).map_err(control::Error::from)?;
-    let Some(kept) = kept else {
+    let kept = store::draft_immutables(tx, revision).map_err(control::Error::from)?;
+    let Some((base, next)) = kept else {
         return Ok(());
     };
+    let kept = ImmutableVerdict { base, next };
     make_live(tx, deployment, judged.unwrap_or(kept), now)?;
     Ok(forget_verdict(tx, revision, now)?)
-}
-
-/// Returns what the immutable files of a draft were compared with.
-fn draft_verdict(
-    c: &Connection,
-    revision: &RevisionId,
-) -> rusqlite::Result<Option<ImmutableVerdict>> {
-    let found = c
-        .prepare_cached("SELECT immutable_base, immutable_digest FROM revisions WHERE id = ?1")?
-        .query_row([revision], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let (base, next): (Option<Digest>, Option<Digest>) = found.unwrap_or_default();
-    Ok(next.map(|next| ImmutableVerdict { base, next }))
 }

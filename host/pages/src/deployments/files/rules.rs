@@ -11,7 +11,7 @@ use crate::content::Digest;
 use crate::deployments::publication::PublishError;
 use crate::deployments::sites::{SiteFile, SiteRules};
 
-/// What the rules of a site may do.
+/// Bounds of the rules of a site.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RuleBounds {
     /// Whether the site is a quick share: its redirects stay within it, and it sets no headers.

@@ -103,9 +103,9 @@ pub(in crate::deployments) fn move_to_project(
 /// Frontend that a site is prepared for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::deployments) struct SiteTarget<'t> {
-    /// Its slug, as far as it is known.
+    /// Slug, as far as it is known.
     pub(in crate::deployments) slug: Option<&'t str>,
-    /// Its id, if it is there already.
+    /// Identifier of a frontend that is there already.
     pub(in crate::deployments) deployment: Option<DeploymentId>,
 }
 

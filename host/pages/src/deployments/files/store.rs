@@ -10,7 +10,7 @@ use crate::control::{Error, Tx};
 use crate::deployments::sites::SiteFile;
 use crate::deployments::store::{find_encodings, mark_garbage};
 use svc_base::clock::Timestamp;
-use svc_base::ids::ProjectId;
+use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
 
 /// A file of an owner, for the sweep.
 #[derive(Debug)]
@@ -414,4 +414,68 @@ pub(super) fn move_all(
     tx.prepare_cached("DELETE FROM file_owners WHERE owner_id = ?1")?
         .execute([owner.as_str()])?;
     Ok(())
+}
+
+/// Returns the object that lists what was live at immutable paths of a site.
+pub(super) fn live_immutables(
+    c: &Connection,
+    deployment: &DeploymentId,
+) -> rusqlite::Result<Option<Digest>> {
+    c.prepare_cached("SELECT immutable_digest FROM deployments WHERE id = ?1")?
+        .query_row([deployment], |row| row.get(0))
+        .optional()
+        .map(Option::flatten)
+}
+
+/// Has a site name another object that lists what was live at immutable paths.
+pub(super) fn set_live_immutables(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    object: &Digest,
+) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE deployments SET immutable_digest = ?2 WHERE id = ?1")?
+        .execute(params![deployment, object])?;
+    Ok(())
+}
+
+/// Returns the object that the immutable files of a draft were compared with, and the one with them in it.
+pub(super) fn draft_immutables(
+    c: &Connection,
+    revision: &RevisionId,
+) -> rusqlite::Result<Option<(Option<Digest>, Digest)>> {
+    let found = c
+        .prepare_cached("SELECT immutable_base, immutable_digest FROM revisions WHERE id = ?1")?
+        .query_row([revision], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (base, next): (Option<Digest>, Option<Digest>) = found.unwrap_or_default();
+    Ok(next.map(|next| (base, next)))
+}
+
+/// Has a draft name both objects. A revision that is no draft any more names none.
+pub(super) fn set_draft_immutables(
+    tx: &Tx<'_>,
+    draft: &RevisionId,
+    base: Option<Digest>,
+    next: Digest,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE revisions SET immutable_base = ?2, immutable_digest = ?3 WHERE id = ?1 AND state = 'draft'",
+    )?
+    .execute(params![draft, base, next])?;
+    Ok(())
+}
+
+/// Has a revision name neither object any more; returns the one with its immutable files.
+pub(super) fn take_draft_immutables(
+    tx: &Tx<'_>,
+    revision: &RevisionId,
+) -> Result<Option<Digest>, Error> {
+    let Some((_, next)) = draft_immutables(tx, revision)? else {
+        return Ok(None);
+    };
+    tx.prepare_cached(
+        "UPDATE revisions SET immutable_base = NULL, immutable_digest = NULL WHERE id = ?1",
+    )?
+    .execute([revision])?;
+    Ok(Some(next))
 }

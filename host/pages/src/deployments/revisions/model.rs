@@ -195,7 +195,7 @@ pub enum FetchedContent {
     /// Text of a page.
     Text(String),
     /// Files and options of a site.
-    Site(SiteManifest),
+    Site(Box<SiteManifest>),
 }
 
 /// Query for a part of a history.

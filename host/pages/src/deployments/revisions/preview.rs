@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
-use rusqlite::Connection;
 
 use super::model::Revision;
 use super::service::Revisions;
@@ -113,21 +112,24 @@ impl Revisions {
         deployment: DeploymentId,
         revision: RevisionId,
     ) -> Result<(Deployment, Revision), PageLookupError> {
-        self.find_previewable_by(move |_| Ok(Some(deployment)), revision)
-            .await
+        self.find_previewable_by(Some(deployment), revision).await
     }
 
-    /// Finds a revision with the frontend that `deployment` names, if it may be previewed.
+    /// Finds a revision with its frontend, which may be named, too, if it may be previewed.
     async fn find_previewable_by(
         &self,
-        deployment: impl FnOnce(&Connection) -> rusqlite::Result<Option<DeploymentId>> + Send + 'static,
+        deployment: Option<DeploymentId>,
         revision: RevisionId,
     ) -> Result<(Deployment, Revision), PageLookupError> {
         let found = self
             .infra
             .control
             .read(move |c| {
-                let Some(deployment) = deployment(c)? else {
+                let named = match deployment {
+                    None => store::find_deployment(c, &revision)?,
+                    named => named,
+                };
+                let Some(deployment) = named else {
                     return Ok(None);
                 };
                 let Some(deployment) = rows::find_by_id(c, &deployment)? else {
@@ -156,8 +158,7 @@ impl Revisions {
         admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
     ) -> Result<ServedPage, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
-        let named = [&revision.source].into_iter().chain(&revision.preview);
-        self.serving.check_content(named).await?;
+        self.check_previewed(&revision).await?;
         if let Some(page) = self.site_preview_of(&deployment, &revision).await? {
             return Ok(page);
         }
@@ -175,10 +176,16 @@ impl Revisions {
     /// # Errors
     /// [`PageLookupError`]; `NotFound` for one that is no site's.
     pub async fn site_preview(&self, revision: RevisionId) -> Result<ServedPage, PageLookupError> {
-        let deployment = move |c: &Connection| store::find_deployment(c, &revision);
-        let (deployment, revision) = self.find_previewable_by(deployment, revision).await?;
+        let (deployment, revision) = self.find_previewable_by(None, revision).await?;
+        self.check_previewed(&revision).await?;
         let page = self.site_preview_of(&deployment, &revision).await?;
         page.ok_or(PageLookupError::NotFound)
+    }
+
+    /// Refuses a revision whose content the operator has blocked.
+    async fn check_previewed(&self, revision: &Revision) -> Result<(), PageLookupError> {
+        let named = [&revision.source].into_iter().chain(&revision.preview);
+        self.serving.check_content(named).await
     }
 
     /// Returns the preview of a revision, if that is a site's.

@@ -111,7 +111,7 @@ pub(super) struct RevisionToRelease<'a> {
     pub(super) message: Option<&'a str>,
     pub(super) title: &'a str,
     pub(super) published: &'a PublishedDigests,
-    /// What becomes of a site's files that were live before.
+    /// Fate of a site's files that were live before.
     pub(super) tabs: OpenTabs,
 }
 

@@ -232,7 +232,7 @@ impl Revisions {
         let stored = self.stored_source(project, target, wanted.revision).await?;
         let content = match stored.manifest {
             _ if wanted.known == Some(stored.digest) => FetchedContent::Known,
-            Some(manifest) => FetchedContent::Site(self.files.manifest(manifest).await?),
+            Some(manifest) => FetchedContent::Site(Box::new(self.files.manifest(manifest).await?)),
             None => FetchedContent::Text(self.shown_text(stored.digest).await?),
         };
         Ok(FetchedRevisionSource { stored, content })
@@ -433,7 +433,7 @@ pub(super) struct NewLiveRevision<'a> {
     pub(super) title: &'a str,
     pub(super) message: Option<&'a str>,
     pub(super) published: &'a PublishedDigests,
-    /// What becomes of a site's files that were live before.
+    /// Fate of a site's files that were live before.
     pub(super) tabs: OpenTabs,
 }
 

@@ -354,7 +354,7 @@ impl Equivalent<CacheKey> for CacheQuery<'_> {
     }
 }
 
-/// What the cache holds.
+/// Content of the cache.
 #[derive(Clone, Debug)]
 pub(super) enum Cached {
     /// Page at a slug.

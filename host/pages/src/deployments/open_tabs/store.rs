@@ -1,9 +1,8 @@
-//! Revisions of sites that were live a short time ago, in the control database: their files serve tabs that were opened then.
+//! Former revisions of sites in the control database.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::config::Limits;
-use crate::content::Digest;
+use super::FormerRevision;
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
@@ -11,37 +10,8 @@ use svc_base::ids::{DeploymentId, RevisionId};
 /// Former revisions of a site that are kept at most; the oldest are forgotten.
 const MAX_FORMER_REVISIONS: u32 = 50;
 
-/// What a release makes of the files that were live before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum OpenTabs {
-    /// They serve open tabs until a moment.
-    ServedUntil(Timestamp),
-    /// They serve nobody any more.
-    Forgotten,
-}
-
-/// A revision that was live a short time ago.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FormerRevision {
-    /// Manifest of its files.
-    pub(super) manifest: Digest,
-    /// Until when they are served.
-    pub(super) until: Timestamp,
-}
-
-impl OpenTabs {
-    /// Returns what a release makes of earlier files, by what its caller says.
-    pub(super) fn of_release(limits: &Limits, now: Timestamp, forget: bool) -> Self {
-        let seconds = i64::try_from(limits.skew_seconds).unwrap_or(i64::MAX);
-        match forget {
-            true => Self::Forgotten,
-            false => Self::ServedUntil(now.plus_seconds(seconds)),
-        }
-    }
-}
-
 /// Whether files of former revisions of a site are served.
-pub(super) fn any(
+pub(in crate::deployments) fn any(
     c: &Connection,
     deployment: &DeploymentId,
     now: Timestamp,
@@ -53,7 +23,7 @@ pub(super) fn any(
 }
 
 /// Lists the former revisions of a site whose files are served, the one that was live last first.
-pub(super) fn list(
+pub(in crate::deployments) fn list(
     c: &Connection,
     deployment: &DeploymentId,
     now: Timestamp,
@@ -72,7 +42,7 @@ pub(super) fn list(
 }
 
 /// Has the files of a displaced revision serve open tabs until a moment.
-pub(super) fn add(
+pub(in crate::deployments) fn add(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     displaced: &RevisionId,
@@ -92,7 +62,7 @@ pub(super) fn add(
 
 /// Has the files of a revision serve no open tab any more; returns whether they did. If it deletes files by name, those of earlier
 /// revisions serve none either: only its manifest says which.
-pub(super) fn forget_revision(
+pub(in crate::deployments) fn forget_revision(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     revision: &RevisionId,
@@ -114,7 +84,7 @@ pub(super) fn forget_revision(
 }
 
 /// Has a revision that is live again serve as what it is.
-pub(super) fn take_back(
+pub(in crate::deployments) fn take_back(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     revision: &RevisionId,
@@ -127,14 +97,17 @@ pub(super) fn take_back(
 }
 
 /// Has no file that was live before serve open tabs of a site any more.
-pub(super) fn forget_all(tx: &Tx<'_>, deployment: &DeploymentId) -> Result<(), Error> {
+pub(in crate::deployments) fn forget_all(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM former_revisions WHERE deployment_id = ?1")?
         .execute([deployment])?;
     Ok(())
 }
 
 /// Forgets revisions whose time is over, in all sites.
-pub(super) fn forget_old(tx: &Tx<'_>, now: Timestamp) -> Result<(), Error> {
+pub(in crate::deployments) fn forget_old(tx: &Tx<'_>, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM former_revisions WHERE until <= ?1")?
         .execute([now])?;
     Ok(())
