@@ -43,7 +43,7 @@ const KEPT: [(&str, Option<&str>); 20] = [
     ),
     ("host/pages/src/deployments/serving/origins.rs", None),
     ("host/pages/src/deployments/blocked/mod.rs", None),
-    ("host/pages/src/deployments/serving/pages.rs", None),
+    ("host/pages/src/deployments/serving/page_cache.rs", None),
     (
         "host/pages/src/landing/mod.rs",
         Some("documents of the program and its settings"),

@@ -156,7 +156,7 @@ impl Revisions {
         deployment: DeploymentId,
         revision: RevisionId,
         admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
-    ) -> Result<ServedPage, PreviewError> {
+    ) -> Result<Arc<ServedPage>, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
         self.check_previewed(&revision).await?;
         if let Some(page) = self.site_preview_of(&deployment, &revision).await? {
@@ -168,14 +168,18 @@ impl Revisions {
             None => self.render_once(&deployment, &revision, admit).await?,
         };
         let artifact = self.serving.load_artifact(digest).await?;
-        Ok(ServedPage::preview(&deployment, artifact, policy))
+        let page = ServedPage::preview(&deployment, artifact, policy);
+        Ok(Arc::new(page))
     }
 
     /// Returns a revision of a site for its preview at an origin of its own, by its id alone.
     ///
     /// # Errors
     /// [`PageLookupError`]; `NotFound` for one that is no site's.
-    pub async fn site_preview(&self, revision: RevisionId) -> Result<ServedPage, PageLookupError> {
+    pub async fn site_preview(
+        &self,
+        revision: RevisionId,
+    ) -> Result<Arc<ServedPage>, PageLookupError> {
         let (deployment, revision) = self.find_previewable_by(None, revision).await?;
         self.check_previewed(&revision).await?;
         let page = self.site_preview_of(&deployment, &revision).await?;
@@ -193,15 +197,13 @@ impl Revisions {
         &self,
         deployment: &Deployment,
         revision: &Revision,
-    ) -> Result<Option<ServedPage>, PageLookupError> {
+    ) -> Result<Option<Arc<ServedPage>>, PageLookupError> {
         let Some(manifest) = revision.site.and(revision.preview) else {
             return Ok(None);
         };
-        let (site, policy) = (
-            self.serving.load_site(manifest).await?,
-            self.serving.page_policy(),
-        );
-        Ok(Some(ServedPage::site_preview(deployment, site, policy)))
+        let named = (revision.id, manifest);
+        let page = self.serving.site_preview(deployment, named).await?;
+        Ok(Some(page))
     }
 
     /// Renders the page of a revision that was never previewed, unless it failed a short time ago or is being rendered.

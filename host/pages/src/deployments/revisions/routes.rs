@@ -23,11 +23,13 @@ use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::answer::{self, RequestOrigin, SiteHttpRequest, disabled_page};
+use crate::deployments::serving::pages;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{ApiQuery, NoQueryParams, PublicationBody, UnparsedQuery, UnreadBody};
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{RateLimitRule, RateLimits};
+use svc_base::ids::RevisionId;
 
 /// List revisions
 ///
@@ -301,7 +303,7 @@ pub async fn preview(
     request: Parts,
 ) -> Result<Response, Problem> {
     let asked = (deployment.as_str(), revision.as_str());
-    show_preview(&revisions, &limits, asked, (&context, &request)).await
+    unlisted(show_preview(&revisions, &limits, asked, (&context, &request)).await)
 }
 
 /// Address of a preview, without the path of a file below it.
@@ -338,7 +340,19 @@ pub async fn preview_file(
     request: Parts,
 ) -> Result<Response, Problem> {
     let asked = (path.deployment_id.as_str(), path.revision_id.as_str());
-    show_preview(&revisions, &limits, asked, (&context, &request)).await
+    unlisted(show_preview(&revisions, &limits, asked, (&context, &request)).await)
+}
+
+/// Keeps whatever is answered at the address of a preview out of search engines.
+fn unlisted(answer: Result<Response, Problem>) -> Result<Response, Problem> {
+    let (name, value) = pages::UNLISTED;
+    match answer {
+        Ok(mut response) => {
+            response.headers_mut().entry(name).or_insert(value);
+            Ok(response)
+        }
+        Err(problem) => Err(problem.header(name, value)),
+    }
 }
 
 /// Answers the page of a revision, or a file of a site's.
@@ -388,6 +402,15 @@ pub async fn preview_on_origin(
     let HostKind::Preview(revision) = context.host else {
         return Err(Problem::not_found());
     };
+    unlisted(show_at_root(&revisions, revision, &request).await)
+}
+
+/// Answers a file of a site's revision.
+async fn show_at_root(
+    revisions: &Revisions,
+    revision: RevisionId,
+    request: &Parts,
+) -> Result<Response, Problem> {
     let page = match revisions.site_preview(revision).await {
         Ok(page) => page,
         Err(PageLookupError::Disabled) => return Ok(disabled_page(revisions.config())),
@@ -421,6 +444,15 @@ pub async fn preview_on_origin(
 pub async fn preview_with_slash(
     State(revisions): State<Arc<Revisions>>,
     Path((deployment, revision)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let asked = (deployment.as_str(), revision.as_str());
+    unlisted(add_slash(&revisions, asked).await)
+}
+
+/// Redirects to the address of a preview that is there.
+async fn add_slash(
+    revisions: &Revisions,
+    (deployment, revision): (&str, &str),
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());

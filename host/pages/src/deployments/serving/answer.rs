@@ -30,6 +30,8 @@ use svc_base::clock::Timestamp;
 const MAX_EDGE_SECONDS: i64 = 31_536_000;
 /// Header that edges heed and browsers do not (RFC 9213).
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+/// Has edges keep nothing of an answer that no purge reaches, whatever browsers may keep.
+const NOTHING_AT_EDGES: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Characters that stay unencoded in a path: RFC 3986's unreserved ones, and the slash.
 const ESCAPED_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
@@ -185,17 +187,14 @@ pub(in crate::deployments) async fn site_response(
     let file = site.files.get(path).copied();
     let file = file.ok_or_else(Problem::not_found)?;
     let mut headers = site_file_headers(serving, page, request, path)?;
-    let scope = HeaderScope {
-        is_missing: status == StatusCode::NOT_FOUND,
-        is_own_origin: request.origin == RequestOrigin::Project,
-    };
+    let scope = header_scope(page, request, status == StatusCode::NOT_FOUND);
     site.rules.add_headers(&request.path, scope, &mut headers);
     if keeps_from_edges(&headers) {
         headers.remove(CDN_CACHE_CONTROL);
     }
     if is_routed {
         // Another request for the address has another answer, which an edge may not know.
-        headers.remove(CDN_CACHE_CONTROL);
+        forbid_edges(&mut headers);
         headers.append(
             header::VARY,
             HeaderValue::from_static("Accept, Sec-Fetch-Mode"),
@@ -240,13 +239,10 @@ async fn former_response(
         return Ok(None);
     };
     let mut headers = site_file_headers(serving, page, request, path)?;
-    let scope = HeaderScope {
-        is_missing: false,
-        is_own_origin: request.origin == RequestOrigin::Project,
-    };
+    let scope = header_scope(page, request, false);
     site.rules.add_headers(path, scope, &mut headers);
     // Nothing is purged when its time is over.
-    headers.remove(CDN_CACHE_CONTROL);
+    forbid_edges(&mut headers);
     if !found.was_immutable {
         headers.insert(header::CACHE_CONTROL, document::REVALIDATE);
     }
@@ -255,6 +251,22 @@ async fn former_response(
         response,
         is_view: false,
     }))
+}
+
+/// Returns what rules are applied to.
+fn header_scope(page: &ServedPage, request: &SiteHttpRequest<'_>, is_missing: bool) -> HeaderScope {
+    HeaderScope {
+        is_missing,
+        is_own_origin: request.origin == RequestOrigin::Project,
+        is_preview: page.kind == PageKind::Preview,
+    }
+}
+
+/// Has edges keep nothing of an answer that they would keep.
+fn forbid_edges(headers: &mut HeaderMap) {
+    if let Some(lifetime) = headers.get_mut(CDN_CACHE_CONTROL) {
+        *lifetime = NOTHING_AT_EDGES;
+    }
 }
 
 /// Composes the headers of a file of a site, without those of its encoding.
@@ -283,9 +295,7 @@ fn site_file_headers(
     if page.is_frontend() && policy.origins && !on_own_origin {
         headers.insert(header::VARY, pages::VARY_NAVIGATION);
     }
-    if page.at_edge && request.origin != RequestOrigin::Unpurged {
-        headers.insert(CDN_CACHE_CONTROL, edge_lifetime(page, serving.now())?);
-    }
+    add_edge_header(&mut headers, page, request.origin, serving.now())?;
     Ok(headers)
 }
 
@@ -305,7 +315,7 @@ async fn file_response(
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
     serving.check_file(&file)?;
-    let vary = headers.remove(header::VARY);
+    let vary: Vec<HeaderValue> = headers.get_all(header::VARY).iter().cloned().collect();
     let is_text = is_encoded(path, file.bytes, serving.config().limits.page_bytes);
     let is_part = request.contains_key(header::RANGE);
     // The parts of a large file are looked at where it is read, if content is blocked.
@@ -314,13 +324,13 @@ async fn file_response(
         let served = serving.served_file(file, is_text).await?;
         if let Some(variant) = served.variant(request) {
             document::add_variant_headers(&mut headers, &variant.etag, variant.encoding);
-            headers.extend(vary.map(|vary| (header::VARY, vary)));
+            append_vary(&mut headers, vary);
             return document::respond(headers, &variant.etag, &variant.bytes, request);
         }
     }
     let etag = document::etag(&file.digest, Encoding::Identity);
     document::add_variant_headers(&mut headers, &etag, Encoding::Identity);
-    headers.extend(vary.map(|vary| (header::VARY, vary)));
+    append_vary(&mut headers, vary);
     if request.contains_key(header::IF_NONE_MATCH)
         && negotiate::if_none_match_has(request, etag.to_str().unwrap_or_default())
     {
@@ -329,6 +339,13 @@ async fn file_response(
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
     streamed_response(serving, file, headers, request).await
+}
+
+/// Adds what an answer depends on beside its encoding.
+fn append_vary(headers: &mut HeaderMap, vary: Vec<HeaderValue>) {
+    for value in vary {
+        headers.append(header::VARY, value);
+    }
 }
 
 /// Answers a large file, of which one object at a time is in memory.
@@ -399,9 +416,7 @@ pub(in crate::deployments) fn page_response(
         _ => &variant.headers,
     };
     let mut headers = headers.clone();
-    if page.at_edge && origin != RequestOrigin::Unpurged {
-        headers.insert(CDN_CACHE_CONTROL, edge_lifetime(page, now)?);
-    }
+    add_edge_header(&mut headers, page, origin, now)?;
     document::respond(headers, &variant.etag, &variant.bytes, request)
 }
 
@@ -430,6 +445,27 @@ pub(super) fn redirect_to_project_origin(
         (header::VARY, pages::VARY_NAVIGATION),
     ];
     Ok((StatusCode::FOUND, headers).into_response())
+}
+
+/// Says how long an edge in front may keep an answer, if there is one: a frontend's until it is purged, and nothing that no purge reaches.
+fn add_edge_header(
+    headers: &mut HeaderMap,
+    page: &ServedPage,
+    origin: RequestOrigin,
+    now: Timestamp,
+) -> Result<(), Problem> {
+    let said = match origin {
+        RequestOrigin::Unpurged | RequestOrigin::Preview => NOTHING_AT_EDGES,
+        RequestOrigin::Project | RequestOrigin::Sites if page.is_frontend() => {
+            edge_lifetime(page, now)?
+        }
+        // It tells browsers and edges alike that it is asked for every time.
+        RequestOrigin::Project | RequestOrigin::Sites => return Ok(()),
+    };
+    if page.has_edge {
+        headers.insert(CDN_CACHE_CONTROL, said);
+    }
+    Ok(())
 }
 
 /// Returns how long an edge may keep a page: for long, but not past its end.
@@ -531,10 +567,7 @@ pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
             HeaderValue::from_static("same-origin"),
         ),
         NOSNIFF,
-        (
-            HeaderName::from_static("x-robots-tag"),
-            HeaderValue::from_static("noindex"),
-        ),
+        pages::UNLISTED,
     ];
     let body = Bytes::from(page.clone().into_string());
     (status, headers, body).into_response()

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::pages::{CacheKey, ServedPage};
+use super::page_cache::CacheKey;
+use super::pages::ServedPage;
 use super::{PageLookupError, PageService};
 use crate::content::Digest;
 use crate::deployments::sites::{SiteFile, SiteManifest, is_html};

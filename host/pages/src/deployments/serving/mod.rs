@@ -5,6 +5,7 @@ pub mod answer;
 mod expiry;
 mod former_files;
 mod origins;
+mod page_cache;
 pub mod pages;
 pub mod password;
 mod problems;

@@ -8,13 +8,14 @@ use prometheus_client::registry::Registry;
 use ring::hmac;
 
 use super::origins::OriginCache;
-use super::pages::{PageCache, PageKind, PagePolicy, PageProtection, ServedPage};
+use super::page_cache::{CacheKey, PageCache};
+use super::pages::{PageKind, PagePolicy, PageProtection, ServedPage};
 use super::password;
 use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::deployments::blocked::BlockedContent;
-use crate::deployments::model::display_title;
+use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
 use crate::deployments::store;
 use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
@@ -22,7 +23,7 @@ use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
 use svc_base::clock::Timestamp;
-use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::ids::{BackendId, DeploymentId, RevisionId};
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
 use svc_sandbox::{CallerFlow, Lane, Sandbox};
@@ -345,15 +346,33 @@ impl PageService {
     }
 
     /// Loads the manifest of a stored site.
-    pub(in crate::deployments) async fn load_site(
-        &self,
-        digest: Digest,
-    ) -> Result<SiteManifest, PageLookupError> {
+    pub(super) async fn load_site(&self, digest: Digest) -> Result<SiteManifest, PageLookupError> {
         let object = self.read_object(&digest).await?;
         let read = move || SiteManifest::from_object(object.as_deref()?);
         let site = tokio::task::spawn_blocking(read).await;
         let site = site.map_err(anyhow::Error::from)?;
         Ok(site.ok_or_else(|| anyhow::anyhow!("manifest {digest} is missing or damaged"))?)
+    }
+
+    /// Returns the preview of a revision of a site, from memory or loaded into it: whoever asks has read the row of the revision.
+    ///
+    /// # Errors
+    /// [`PageLookupError`].
+    pub(in crate::deployments) async fn site_preview(
+        &self,
+        deployment: &Deployment,
+        (revision, manifest): (RevisionId, Digest),
+    ) -> Result<Arc<ServedPage>, PageLookupError> {
+        if let Some(page) = self.pages.preview(&revision, &manifest) {
+            return Ok(page);
+        }
+        let load = async {
+            let site = self.load_site(manifest).await?;
+            let page = ServedPage::site_preview(deployment, site, self.page_policy());
+            Ok::<_, PageLookupError>(Arc::new(page))
+        };
+        let key = CacheKey::Preview(revision, manifest);
+        Box::pin(self.pages.load(key, load)).await
     }
 
     /// Whether a slug is that of a site, whether or not it may be shown.

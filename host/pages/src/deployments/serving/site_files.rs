@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 
-use super::pages::CacheKey;
+use super::page_cache::CacheKey;
 use super::{PageLookupError, PageService, RawSource};
 use crate::content::{Digest, EncodedPage, Encoding};
 use crate::deployments::sites::SiteFile;

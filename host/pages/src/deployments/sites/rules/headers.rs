@@ -28,6 +28,8 @@ pub struct HeaderScope {
     pub is_missing: bool,
     /// Whether the site is asked for on the origin of its project.
     pub is_own_origin: bool,
+    /// Whether it is a preview, of which the platform says for how long it is kept.
+    pub is_preview: bool,
 }
 
 impl HeaderScope {
@@ -35,6 +37,7 @@ impl HeaderScope {
     fn leaves_out(self, name: &HeaderName) -> bool {
         let describes_file = [header::CACHE_CONTROL, header::CONTENT_TYPE].contains(name);
         (self.is_missing && describes_file)
+            || (self.is_preview && *name == header::CACHE_CONTROL)
             || (!self.is_own_origin && name == SERVICE_WORKER_ALLOWED)
     }
 }
@@ -117,6 +120,7 @@ mod tests {
             let scope = HeaderScope {
                 is_missing,
                 is_own_origin,
+                is_preview: path == "preview",
             };
             rules.add_headers(path, scope, &mut headers);
             let of = |name: &str| {
@@ -140,6 +144,11 @@ mod tests {
         assert_eq!(
             apply("b", false, false),
             ["no-cache", policies, "", "", "1"]
+        );
+        assert_eq!(
+            apply("preview", false, false),
+            ["public, max-age=0", policies, "", "", "1"],
+            "the platform says how long a preview is kept"
         );
         assert_eq!(
             apply("a.js", true, true),
