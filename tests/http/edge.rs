@@ -257,7 +257,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
     assert_eq!(page.header("cdn-cache-control"), Some("max-age=60"));
     // Answers that are never purged must not be cached at the edge.
     let address = server.get("/short").answer().await.expect(200);
-    assert_eq!(address.header("cdn-cache-control"), None);
+    assert_eq!(address.header("cdn-cache-control"), Some("no-store"));
     server
         .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
@@ -280,7 +280,7 @@ async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     for (host, life) in [
-        ("api.example.com", None),
+        ("api.example.com", Some("no-store")),
         ("sites.example.com", Some("max-age=31536000")),
     ] {
         let page = server.get_raw(host, "/room").await.expect(200);

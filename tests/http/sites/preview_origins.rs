@@ -2,7 +2,8 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, TestServer};
+use svc::config::EdgeCacheSettings;
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use super::{SiteFixture, texts};
 use crate::owner::text;
@@ -29,7 +30,12 @@ struct Draft {
 impl Draft {
     async fn make() -> Self {
         let fixture = SiteFixture::with_files(&[("index.html", "live")]).await;
-        let draft = fixture.draft(&json!({ "files": texts(&DRAFT) })).await;
+        Self::of(fixture, &DRAFT).await
+    }
+
+    /// Makes a draft of these texts.
+    async fn of(fixture: SiteFixture, files: &[(&str, &str)]) -> Self {
+        let draft = fixture.draft(&json!({ "files": texts(files) })).await;
         let url = text(&draft["preview_url"]);
         let origin = text(&draft["revision"]["preview_origin"]);
         let host = origin.strip_prefix("http://").unwrap();
@@ -87,6 +93,93 @@ async fn a_draft_is_seen_at_both_its_addresses() {
     }
     // The live page is what it was.
     assert_eq!(draft.fixture.read("/").await, "live");
+}
+
+#[tokio::test]
+async fn nothing_of_a_preview_is_listed() {
+    let draft = Draft::make().await;
+    for (path, status) in [
+        ("", 200),
+        ("docs", 308),
+        ("docs/none", 404),
+        ("none", 404),
+        ("_svc/runtime.js", 404),
+    ] {
+        let at_root = format!("/{path}");
+        for answer in [draft.below(path).await, draft.on_origin(&at_root).await] {
+            let answer = answer.expect(status);
+            assert_eq!(answer.header("x-robots-tag"), Some("noindex"), "{path}");
+        }
+    }
+    let bare = draft.path.trim_end_matches('/');
+    let bare = draft.fixture.server.get(bare).answer().await.expect(308);
+    assert_eq!(bare.header("x-robots-tag"), Some("noindex"));
+}
+
+#[tokio::test]
+async fn a_preview_is_read_once_and_counts_with_pages() {
+    let paths: Vec<String> = (0..1_000)
+        .map(|number| format!("assets/{number:060}.js"))
+        .collect();
+    let mut files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "1")).collect();
+    files.push(("index.html", "x"));
+    let fixture = SiteFixture::with_files(&[("index.html", "live")]).await;
+    let draft = Draft::of(fixture, &files).await;
+    let pages = draft.fixture.server.server().app().serving.pages();
+    let before = pages.size().1;
+    draft.below("").await.expect(200);
+    let (entries, bytes) = pages.size();
+    assert!(bytes - before > 100_000, "{bytes}");
+    // Both addresses have it from there.
+    draft.below("").await.expect(200);
+    draft.on_origin("/").await.expect(200);
+    assert_eq!(pages.size(), (entries, bytes));
+}
+
+#[tokio::test]
+async fn no_edge_keeps_what_no_purge_reaches() {
+    let edge = EdgeCacheSettings {
+        zone_id: "zone".into(),
+        api_token: "token".into(),
+        api_base: "http://127.0.0.1:9/client/v4".parse().unwrap(),
+    };
+    let server = TestServer::builder().settings(|settings| settings.edge = Some(edge));
+    let fixture = SiteFixture::empty(server.start().await).await;
+    let site = |files: &[(&str, &str)]| json!({ "files": texts(files), "options": { "fallback": "index.html", "immutable": ["/a/*"] } });
+    let mut first = site(&[("index.html", "live"), ("a/old.js", "1")]);
+    first["type"] = "site".into();
+    first["requested_slug"] = "site".into();
+    fixture.create(&first).await.expect(201);
+    let second = site(&[("index.html", "live"), ("a/new.js", "2")]);
+    let published = fixture.send(Method::PUT, "", Some(&second)).await;
+    published.expect(200);
+    let draft = Draft::of(fixture, &DRAFT).await;
+    let fixture = &draft.fixture;
+    let kept = |answer: Answer| {
+        let said = answer
+            .expect(200)
+            .header("cdn-cache-control")
+            .map(str::to_owned);
+        said.unwrap_or_default()
+    };
+    for path in ["/site/", "/site/a/new.js"] {
+        assert_eq!(kept(fixture.get(path).await), "max-age=31536000", "{path}");
+    }
+    let page = draft.below("").await;
+    let forever = "public, max-age=31536000, immutable";
+    assert_eq!(page.header("cache-control"), Some(forever));
+    let routed = format!(
+        "GET /site/users HTTP/1.1\r\nHost: house-acme.localhost:{}\r\nConnection: close\r\nAccept: text/html\r\n\r\n",
+        fixture.server.address().port()
+    );
+    for (what, answer) in [
+        ("a preview", page),
+        ("a former file", fixture.get("/site/a/old.js").await),
+        ("a fallback", fixture.server.raw(routed).await),
+        ("the API host", fixture.server.get("/site/").answer().await),
+    ] {
+        assert_eq!(kept(answer), "no-store", "{what}");
+    }
 }
 
 #[tokio::test]

@@ -170,6 +170,27 @@ async fn no_request_makes_a_rule_lead_out_of_the_site() {
 }
 
 #[tokio::test]
+async fn long_paths_cost_little() {
+    let many = format!("/* /{}\n/* /later", ":splat".repeat(32));
+    let fixture = with_rules(&many, "").await;
+    let asked = async |length: usize| {
+        let path = format!("/site/{}", "a".repeat(length));
+        fixture.get(&path).await
+    };
+    asked(100).await.expect(302);
+    // The first rule for the path counts, and leads to nothing.
+    assert_eq!(asked(2_000).await.expect(404).text(), "none");
+    let all = [
+        ("index.html", "x"),
+        ("404.html", "none"),
+        ("_redirects", "/* /x"),
+    ];
+    publish(&fixture, &all).await.expect(200);
+    asked(2_048).await.expect(302);
+    assert_eq!(asked(2_049).await.expect(404).text(), "none");
+}
+
+#[tokio::test]
 async fn rules_are_relative_to_the_mount() {
     let rules = "/old /new\n/r/* /:splat\n/app/* /index.html 200\n/ /start 303\n";
     let fixture = with_rules(rules, "/about\n X-A: b").await;
@@ -406,7 +427,8 @@ async fn files_of_rules_are_files_of_the_site_and_are_not_served() {
 async fn a_preview_has_its_own_rules() {
     let fixture = with_rules("/a /b", "/*\n X-A: live").await;
     let draft = json!({ "changes": { "set": {
-        "_redirects": { "text": "/a /c 301" }, "_headers": { "text": "/*\n X-A: draft" },
+        "_redirects": { "text": "/a /c 301" },
+        "_headers": { "text": "/*\n X-A: draft\n Cache-Control: max-age=5" },
     } } });
     let draft = fixture.draft(&draft).await;
     let preview = text(&draft["preview_url"]);
@@ -425,6 +447,15 @@ async fn a_preview_has_its_own_rules() {
             .unwrap()
             .starts_with("sandbox")
     );
+    // For how long a preview is kept is not for rules to say.
+    let forever = "public, max-age=31536000, immutable";
+    assert_eq!(page.header("cache-control"), Some(forever));
+    let origin = text(&draft["revision"]["preview_origin"]);
+    let host = origin.trim_start_matches("http://").trim_end_matches('/');
+    let at_root = fixture.server.get_raw(host, "/").await.expect(200);
+    assert_eq!(at_root.header("x-a"), Some("draft"));
+    let asked = "private, max-age=0, must-revalidate";
+    assert_eq!(at_root.header("cache-control"), Some(asked));
     assert_eq!(fixture.get("/site/").await.header("x-a"), Some("live"));
     let id = &draft["revision"]["revision_id"];
     fixture.release("promote", id).await.expect(200);

@@ -100,6 +100,11 @@ async fn an_app_gets_its_page_for_navigations_alone() {
     }
     let chunk = ask(&fixture, "GET", "/site/chunk-1.js", page).await;
     assert_eq!(chunk.status, 404, "a missing script is no page");
+    // Caches are told all that the answer depends on, away from the project's origin, too.
+    let elsewhere = fixture.server.get("/site/users/7");
+    let elsewhere = elsewhere.header("accept", "text/html").answer().await;
+    let vary = elsewhere.expect(200).headers.get_all("vary").iter().count();
+    assert_eq!(vary, 3, "encoding, navigation and its page");
 }
 
 #[tokio::test]

@@ -230,6 +230,25 @@ async fn files_that_are_deleted_by_name_are_gone() {
 }
 
 #[tokio::test]
+async fn rules_of_before_are_no_files() {
+    let fixture = SiteFixture::with_files(&[
+        ("index.html", "1"),
+        ("a.js", "1"),
+        ("_headers", "/*\n X-Secret: 1"),
+        ("_redirects", "/secret /a.js 200"),
+    ])
+    .await;
+    fixture.put_site(&[("index.html", "2")]).await;
+    fixture
+        .expect_answers(&[
+            ("a.js", Some("1")),
+            ("_headers", None),
+            ("_redirects", None),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn a_release_that_forgets_leaves_nothing_of_before() {
     let fixture = SiteFixture::with_files(&[("index.html", "1"), ("a.js", "1")]).await;
     fixture

@@ -142,6 +142,15 @@ pub(in crate::deployments) struct SiteResponse {
     pub(in crate::deployments) is_view: bool,
 }
 
+impl SiteResponse {
+    fn without_view(response: Response) -> Self {
+        Self {
+            response,
+            is_view: false,
+        }
+    }
+}
+
 /// Answers a request below a site's mount.
 ///
 /// # Errors
@@ -171,16 +180,10 @@ pub(in crate::deployments) async fn site_response(
         SiteAnswer::Redirect(path) => {
             let path = utf8_percent_encode(&path, ESCAPED_IN_PATH);
             let location = format!("{}{path}", request.mount);
-            return Ok(SiteResponse {
-                response: redirect_below(&location, request.query)?,
-                is_view: false,
-            });
+            return redirect_below(&location, request.query).map(SiteResponse::without_view);
         }
         SiteAnswer::Rule(redirect) => {
-            return Ok(SiteResponse {
-                response: rule_response(&redirect, request)?,
-                is_view: false,
-            });
+            return rule_response(&redirect, request).map(SiteResponse::without_view);
         }
         SiteAnswer::Missing => return Err(Problem::not_found()),
     };
@@ -247,10 +250,7 @@ async fn former_response(
         headers.insert(header::CACHE_CONTROL, document::REVALIDATE);
     }
     let response = file_response(serving, found.file, path, headers, request.headers).await?;
-    Ok(Some(SiteResponse {
-        response,
-        is_view: false,
-    }))
+    Ok(Some(SiteResponse::without_view(response)))
 }
 
 /// Returns what rules are applied to.

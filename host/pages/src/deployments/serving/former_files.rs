@@ -7,15 +7,15 @@ use super::page_cache::CacheKey;
 use super::pages::ServedPage;
 use super::{PageLookupError, PageService};
 use crate::content::Digest;
-use crate::deployments::sites::{SiteFile, SiteManifest, is_html};
+use crate::deployments::sites::{SiteFile, SiteManifest, is_html, is_rule_file, is_too_long};
 use crate::deployments::{open_tabs, store};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
 /// Files of former revisions that are looked at for one site at most; revisions that were live longer ago are left out.
 const MAX_FILES_LOOKED_AT: usize = 100_000;
-/// Files of former revisions that are served for one site at most.
-const MAX_FORMER_FILES: usize = 20_000;
+/// Bytes of memory that the files of former revisions of one site take at most; those of the revisions that were live last are kept.
+const MAX_FORMER_BYTES: u64 = 2 << 20;
 
 /// Files that the live revision of a site does not have, and that former ones had.
 #[derive(Debug)]
@@ -40,18 +40,26 @@ struct FormerFileGatherer {
     /// Paths that a later revision has deleted by name.
     deleted: BTreeSet<String>,
     looked_at: usize,
+    /// Bytes of memory that the files take.
+    bytes: u64,
+    /// Whether a file was left out for want of room.
+    is_full: bool,
 }
 
 impl FormerFiles {
     /// Returns about how many bytes this takes in memory.
     pub(super) fn memory(&self) -> u64 {
-        let entry = size_of::<(Box<str>, FormerFile)>() as u64;
-        self.0.keys().map(|path| path.len() as u64 + entry).sum()
+        self.0.keys().map(|path| memory_of(path)).sum()
     }
 
     fn get(&self, path: &str, now: Timestamp) -> Option<FormerFile> {
         self.0.get(path).filter(|found| found.until > now).copied()
     }
+}
+
+/// Returns about how many bytes a file takes in memory.
+fn memory_of(path: &str) -> u64 {
+    (path.len() + size_of::<(Box<str>, FormerFile)>()) as u64
 }
 
 impl FormerFileGatherer {
@@ -61,6 +69,8 @@ impl FormerFileGatherer {
             deleted: live.deleted.clone(),
             live,
             looked_at: 0,
+            bytes: 0,
+            is_full: false,
         }
     }
 
@@ -69,23 +79,31 @@ impl FormerFileGatherer {
         self.looked_at = self.looked_at.saturating_add(former.files.len());
         for (path, file) in former.files {
             let is_served = !is_html(&path)
+                && !is_rule_file(&path)
                 && !self.live.files.contains_key(&path)
-                && !self.deleted.contains(&path);
-            if is_served && self.found.len() < MAX_FORMER_FILES {
-                let was_immutable = former.options.is_immutable(&path);
-                let found = self.found.entry(path.into_boxed_str());
-                found.or_insert(FormerFile {
-                    file,
-                    was_immutable,
-                    until,
-                });
+                && !self.deleted.contains(&path)
+                && !self.found.contains_key(&*path);
+            if !is_served {
+                continue;
             }
+            let bytes = self.bytes + memory_of(&path);
+            if bytes > MAX_FORMER_BYTES {
+                self.is_full = true;
+                break;
+            }
+            self.bytes = bytes;
+            let found = FormerFile {
+                file,
+                was_immutable: former.options.is_immutable(&path),
+                until,
+            };
+            self.found.insert(path.into_boxed_str(), found);
         }
         self.deleted.extend(former.deleted);
     }
 
     fn is_full(&self) -> bool {
-        self.looked_at >= MAX_FILES_LOOKED_AT || self.found.len() >= MAX_FORMER_FILES
+        self.looked_at >= MAX_FILES_LOOKED_AT || self.is_full
     }
 }
 
@@ -112,7 +130,7 @@ impl PageService {
         page: &ServedPage,
         path: &str,
     ) -> Result<Option<FormerFile>, PageLookupError> {
-        if !page.has_former_files || is_html(path) {
+        if !page.has_former_files || is_html(path) || is_too_long(path) {
             return Ok(None);
         }
         let files = match self.pages.former_files(&page.slug) {
@@ -139,7 +157,11 @@ impl PageService {
         });
         let found = found.await.map_err(anyhow::Error::from)?;
         let (live, former) = found.ok_or(PageLookupError::NotFound)?;
-        let mut gatherer = FormerFileGatherer::beside(self.load_site(live).await?);
+        let live = self.load_site(live).await?;
+        // What is in memory meanwhile counts for the client whose request began it.
+        let held = live.memory().saturating_add(MAX_FORMER_BYTES);
+        let _counted = self.hold_page(usize::try_from(held).unwrap_or(usize::MAX))?;
+        let mut gatherer = FormerFileGatherer::beside(live);
         for revision in former {
             gatherer = self
                 .gather(gatherer, (revision.manifest, revision.until))
@@ -226,13 +248,37 @@ mod tests {
     }
 
     #[test]
-    fn files_of_former_revisions_have_a_bound() {
-        let paths: Vec<String> = (0..MAX_FORMER_FILES + 5).map(|n| n.to_string()).collect();
-        let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "x")).collect();
+    fn rules_of_former_revisions_are_served_to_nobody() {
         let mut gatherer = FormerFileGatherer::beside(SiteManifest::default());
+        let files = [("_headers", "1"), ("_redirects", "1"), ("a/_headers", "1")];
         gatherer.add(site(&files, &[]), Timestamp(1));
+        let files = FormerFiles(gatherer.found);
+        let is_served = |path| files.get(path, Timestamp(0)).is_some();
+        assert!(!is_served("_headers") && !is_served("_redirects"));
+        assert!(is_served("a/_headers"));
+    }
+
+    #[test]
+    fn files_of_former_revisions_have_a_bound() {
+        let revision = |prefix: &str| {
+            let paths: Vec<String> = (0..4_000)
+                .map(|number| format!("{prefix}/{number:0>200}"))
+                .collect();
+            let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "x")).collect();
+            site(&files, &[])
+        };
+        let mut gatherer = FormerFileGatherer::beside(SiteManifest::default());
+        gatherer.add(revision("newest"), Timestamp(1));
+        assert!(!gatherer.is_full());
+        let newest = gatherer.found.len();
+        assert_eq!(newest, 4_000);
+        gatherer.add(revision("older"), Timestamp(1));
         assert!(gatherer.is_full());
-        assert_eq!(gatherer.found.len(), MAX_FORMER_FILES);
-        assert!(FormerFiles(gatherer.found).memory() > 1_000_000);
+        let kept = gatherer.found.keys();
+        let kept = kept.filter(|path| path.starts_with("newest/"));
+        assert_eq!(kept.count(), newest, "the newest come first");
+        let (bytes, files) = (gatherer.bytes, FormerFiles(gatherer.found));
+        assert_eq!(files.memory(), bytes);
+        assert!((1_000_000..=MAX_FORMER_BYTES).contains(&bytes), "{bytes}");
     }
 }

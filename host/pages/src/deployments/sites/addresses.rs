@@ -3,6 +3,8 @@
 use super::paths::MAX_PATH_BYTES;
 use super::{RuleRedirect, SiteManifest, is_rule_file};
 
+/// Longest path, decoded, that files and rules are looked for at: no file has so long a path, and rules cost time with its length.
+const MAX_ASKED_BYTES: usize = 2 << 10;
 /// Document of a folder.
 const INDEX_FILE: &str = "index.html";
 /// Document in place of a missing file.
@@ -36,9 +38,17 @@ pub enum SiteAnswer<'m> {
     Missing,
 }
 
+/// Whether a path is so long that no file and no rule is looked for.
+pub fn is_too_long(path: &str) -> bool {
+    path.len() > MAX_ASKED_BYTES
+}
+
 impl SiteManifest {
     /// Finds what answers at a path by a rule that redirects, a file, or a rule with status 200.
     pub fn by_path(&self, path: &str) -> Option<SiteAnswer<'_>> {
+        if is_too_long(path) {
+            return None;
+        }
         let redirect = self.rules.redirect(path).map(SiteAnswer::Rule);
         let found = redirect.or_else(|| self.file_or_redirect(path));
         found.or_else(|| self.rewritten(path).map(SiteAnswer::File))
@@ -263,6 +273,16 @@ mod tests {
         site.rules = rules(&[("*", "index.html", 200)]);
         assert_eq!(answers(&site, "x.js"), "index.html");
         assert_eq!(answers(&site, "_headers"), "index.html");
+    }
+
+    #[test]
+    fn nothing_but_the_pages_for_missing_files_answers_a_long_path() {
+        let mut app = site(&["index.html", "404.html"], Some("index.html"));
+        app.rules = rules(&[("*", "moved", 302), ("*", "index.html", 200)]);
+        let longest = "a".repeat(MAX_ASKED_BYTES);
+        assert_eq!(answers(&app, &longest), "302 /moved");
+        let routed = answers(&app, &format!("{longest}a"));
+        assert_eq!(routed, "200 index.html | 404 404.html");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod reader;
 mod rules;
 mod urls;
 
-pub use addresses::{SiteAnswer, SiteRequest};
+pub use addresses::{SiteAnswer, SiteRequest, is_too_long};
 pub use immutables::{ImmutableChange, ImmutableFiles, pattern_fault};
 pub use manifest::{SiteFile, SiteManifest, SiteOptions, SiteSize};
 pub use media_types::{is_encoded, is_html, media_type};

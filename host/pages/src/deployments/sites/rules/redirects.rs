@@ -51,59 +51,84 @@ impl RuleRedirect<'_> {
     }
 }
 
+/// A target that captures make longer than it may be. The rule is for the path all the same, so that no later one is tried.
+#[derive(Clone, Copy, Debug)]
+struct TargetTooLong;
+
 impl SiteRules {
     /// Returns the redirect of a path, which is decoded and relative to the site.
     pub fn redirect(&self, path: &str) -> Option<RuleRedirect<'_>> {
-        let rules = self.redirects.candidates(path);
-        let mut rules = rules.filter_map(|number| self.judged.redirects.get(number));
-        rules.find_map(|rule| redirect(rule, path))
+        for number in self.redirects.candidates(path) {
+            let rule = self.judged.redirects.get(number)?;
+            match redirect(rule, path) {
+                Ok(None) => {}
+                Ok(found) => return found,
+                Err(TargetTooLong) => return None,
+            }
+        }
+        None
     }
 
     /// Returns the path that answers in place of another one.
     pub fn rewrite(&self, path: &str) -> Option<String> {
-        let rules = self.rewrites.candidates(path);
-        let mut rules = rules.filter_map(|number| self.judged.redirects.get(number));
-        rules.find_map(|rule| {
-            let captured = captures(&rule.pattern, path)?;
-            decoded(&site_path(rule, &captured)?)
-        })
+        for number in self.rewrites.candidates(path) {
+            let rule = self.judged.redirects.get(number)?;
+            match rewrite(rule, path) {
+                Ok(None) => {}
+                Ok(found) => return found,
+                Err(TargetTooLong) => return None,
+            }
+        }
+        None
     }
 }
 
 /// Applies a rule; `None` if it is not for the path, or would lead to the path itself for ever.
-fn redirect<'s>(rule: &'s RedirectRule, path: &str) -> Option<RuleRedirect<'s>> {
-    let captured = captures(&rule.pattern, path)?;
+fn redirect<'s>(
+    rule: &'s RedirectRule,
+    path: &str,
+) -> Result<Option<RuleRedirect<'s>>, TargetTooLong> {
+    let Some(captured) = captures(&rule.pattern, path) else {
+        return Ok(None);
+    };
     let target = &rule.target;
     let composed = match target.origin {
         Some(_) => compose(&target.path, &captured, ENCODED_IN_PATH)?,
-        None => {
-            let composed = site_path(rule, &captured)?;
-            if decoded(&composed).as_deref() == Some(path) {
-                return None;
-            }
-            composed
-        }
+        None => match site_path(rule, &captured)? {
+            Some(composed) if decoded(&composed).as_deref() != Some(path) => composed,
+            _ => return Ok(None),
+        },
     };
-    let query = match &target.query {
-        Some(query) => Some(compose(query, &captured, ENCODED_IN_QUERY)?),
-        None => None,
+    let query = target.query.as_ref();
+    let query = query.map(|query| compose(query, &captured, ENCODED_IN_QUERY));
+    let query = query.transpose()?;
+    Ok(StatusCode::from_u16(rule.status)
+        .ok()
+        .map(|status| RuleRedirect {
+            status,
+            origin: target.origin.as_deref(),
+            path: composed,
+            query,
+            fragment: target.fragment.as_deref(),
+        }))
+}
+
+/// Applies a rule with status 200; `None` if it is not for the path.
+fn rewrite(rule: &RedirectRule, path: &str) -> Result<Option<String>, TargetTooLong> {
+    let Some(captured) = captures(&rule.pattern, path) else {
+        return Ok(None);
     };
-    Some(RuleRedirect {
-        status: StatusCode::from_u16(rule.status).ok()?,
-        origin: target.origin.as_deref(),
-        path: composed,
-        query,
-        fragment: target.fragment.as_deref(),
-    })
+    let target = site_path(rule, &captured)?;
+    Ok(target.and_then(|target| decoded(&target)))
 }
 
 /// Composes a path of the site; `None` for one that browsers would follow out of it.
-fn site_path(rule: &RedirectRule, captured: &[&str]) -> Option<String> {
+fn site_path(rule: &RedirectRule, captured: &[&str]) -> Result<Option<String>, TargetTooLong> {
     let path = compose(&rule.target.path, captured, ENCODED_IN_PATH)?;
     // At the root of a host two slashes would begin the name of another one.
     let path = path.trim_start_matches('/');
     let leads_out = path.split('/').any(is_dot_segment);
-    (!leads_out).then(|| path.to_owned())
+    Ok((!leads_out).then(|| path.to_owned()))
 }
 
 /// Whether browsers leave a segment out, or go up at it.
@@ -113,21 +138,35 @@ fn is_dot_segment(segment: &str) -> bool {
         && [".", ".."].contains(&segment.to_ascii_lowercase().replace("%2e", ".").as_str())
 }
 
-/// Writes the parts of a target one after another; `None` if they are too long together.
-fn compose(parts: &[TargetPart], captured: &[&str], encoded: &'static AsciiSet) -> Option<String> {
-    let mut composed = String::new();
+/// Writes the parts of a target one after another, once it is known that they are not too long together.
+fn compose(
+    parts: &[TargetPart],
+    captured: &[&str],
+    encoded: &'static AsciiSet,
+) -> Result<String, TargetTooLong> {
+    // A capture that a pattern does not have is empty.
+    let capture = |number: &usize| {
+        let text = captured.get(*number).copied().unwrap_or_default();
+        utf8_percent_encode(text, encoded)
+    };
+    let mut length: usize = 0;
+    for part in parts {
+        length += match part {
+            TargetPart::Text(text) => text.len(),
+            TargetPart::Capture(number) => capture(number).map(str::len).sum::<usize>(),
+        };
+        if length > MAX_TARGET_BYTES {
+            return Err(TargetTooLong);
+        }
+    }
+    let mut composed = String::with_capacity(length);
     for part in parts {
         match part {
             TargetPart::Text(text) => composed.push_str(text),
-            TargetPart::Capture(number) => {
-                composed.extend(utf8_percent_encode(captured.get(*number)?, encoded));
-            }
-        }
-        if composed.len() > MAX_TARGET_BYTES {
-            return None;
+            TargetPart::Capture(number) => composed.extend(capture(number)),
         }
     }
-    Some(composed)
+    Ok(composed)
 }
 
 fn decoded(path: &str) -> Option<String> {
@@ -245,9 +284,25 @@ mod tests {
         )]);
         assert_eq!(location(&joined, "r/./a", "/"), None);
         assert_eq!(location(&joined, "r//a", "/"), None);
-        let many = vec![Capture(0); 60];
-        let many = rules(vec![rule(302, vec![Rest], many)]);
-        assert_eq!(location(&many, &"a".repeat(1_000), "/"), None);
+    }
+
+    #[test]
+    fn the_first_rule_for_a_path_counts_even_if_its_target_is_too_long() {
+        for status in [302, 200] {
+            let all = rules(vec![
+                rule(status, vec![Rest], vec![Capture(0); 60]),
+                rule(status, vec![Rest], vec![to("later")]),
+            ]);
+            let applied = |path: &str| match status {
+                200 => all.rewrite(path),
+                _ => location(&all, path, "/"),
+            };
+            assert!(applied("a").unwrap().contains(&"a".repeat(60)));
+            assert_eq!(applied(&"a".repeat(1_000)), None);
+            // What is written is longer than what was asked for.
+            assert!(applied(&"a".repeat(130)).is_some());
+            assert_eq!(applied(&"\u{fc}".repeat(65)), None);
+        }
     }
 
     #[test]
