@@ -17,6 +17,7 @@ use axum::routing::{MethodRouter, get, post};
 use http::request::Parts;
 use http::{Method, Uri};
 use svc_base::names::is_slug;
+use tower::Service as _;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
@@ -70,6 +71,8 @@ pub struct HostRouters {
     project: Router,
     preview: Router,
     landing: Router,
+    /// Answers paths that no route can have.
+    missing: Router,
 }
 
 impl HostRouters {
@@ -112,11 +115,23 @@ impl HostRouters {
                 .fallback(revisions::preview_on_origin)
                 .with_state(app.clone()),
             landing: with_fallbacks(self::landing(app), app),
+            missing: Router::new()
+                .fallback(pages::missing)
+                .with_state(app.clone()),
         }
     }
 
-    /// Returns the router of a host.
-    pub fn get(&self, host: &HostKind) -> &Router {
+    /// Answers a request to a host.
+    pub async fn answer(&self, host: &HostKind, request: Request) -> Response {
+        let answer = self.get(host, &request).clone().call(request).await;
+        answer.unwrap_or_else(|never| match never {})
+    }
+
+    /// Returns the router of a request to a host.
+    fn get(&self, host: &HostKind, request: &Request) -> &Router {
+        if request.extensions().get::<pages::MissingPath>().is_some() {
+            return &self.missing;
+        }
         match host {
             HostKind::Api | HostKind::Sites => &self.api,
             HostKind::Project(_) => &self.project,

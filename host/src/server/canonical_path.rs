@@ -40,6 +40,30 @@ pub(super) fn canonicalize(path: &str) -> Result<Option<String>, Problem> {
     Ok(Some(canonical))
 }
 
+/// Returns the folder of a path that has no canonical form for an empty segment, or one with an encoded slash or backslash: what
+/// comes before the first such segment, in canonical form. `None` for all other paths.
+pub(super) fn folder_of_odd_path(path: &str) -> Option<String> {
+    if !path.contains('%') && !path.contains("//") {
+        return None;
+    }
+    let mut folder = String::from("/");
+    let mut is_odd = false;
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let decoded = percent_decode_str(segment).decode_utf8().ok()?;
+        if matches!(&*decoded, "." | "..") || decoded.contains(char::is_control) {
+            return None;
+        }
+        let is_last = segments.peek().is_none();
+        is_odd |= decoded.contains(['/', '\\']) || (decoded.is_empty() && !is_last);
+        if !is_odd && !is_last {
+            folder.extend(utf8_percent_encode(&decoded, ESCAPED_IN_SEGMENT));
+            folder.push('/');
+        }
+    }
+    is_odd.then_some(folder)
+}
+
 /// Returns a target with another path.
 pub(super) fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
     let path_and_query = match uri.query() {
@@ -54,6 +78,28 @@ pub(super) fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_without_a_form_may_have_a_folder() {
+        for (path, folder) in [
+            ("/a/b", None),
+            ("/%61/b", None),
+            ("/a/", None),
+            ("/site//a", Some("/site/")),
+            ("/site/caf%C3%A9/a%2Fb/c", Some("/site/caf%C3%A9/")),
+            ("/site/%64ocs/a%5Cb", Some("/site/docs/")),
+            ("//a", Some("/")),
+            ("/a%2fb", Some("/")),
+            // These are nobody's.
+            ("/site/..//a", None),
+            ("/site/a%2Fb/%2e%2e/c", None),
+            ("/site//%00", None),
+            ("/site//%ff", None),
+        ] {
+            assert_eq!(folder_of_odd_path(path).as_deref(), folder, "{path}");
+            assert!(folder.is_none() || canonicalize(path).is_err(), "{path}");
+        }
+    }
 
     #[test]
     fn paths_have_one_form() {

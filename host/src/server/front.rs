@@ -14,7 +14,6 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
-use tower::Service;
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
@@ -120,8 +119,7 @@ pub(super) async fn handle_request(
             (RequestKind::Call, run_guarded(guard, answer).await)
         }
         Ok(AdmittedRequest::Route(host, client)) => {
-            let answer = routers.get(&host).clone().call(request).instrument(span);
-            let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
+            let answer = routers.answer(&host, request).instrument(span);
             // A route that requires a credential changes the flow to the owner's.
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
@@ -469,7 +467,11 @@ fn admit_request(
     request_id: &str,
     request: &mut Request,
 ) -> Result<AdmittedRequest, Problem> {
-    let at_root = target.add_slug(request)?;
+    let missing = target.missing_path(request);
+    let at_root = match &missing {
+        Some(missing) => missing.at_root,
+        None => target.add_slug(request)?,
+    };
     let host = target.host;
     if router::is_view(&host, request) {
         return Ok(AdmittedRequest::View(host, client));
@@ -479,7 +481,10 @@ fn admit_request(
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
     let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
-    if let Some(path) = canonicalize(request.uri().path())? {
+    if let Some(missing) = missing {
+        // Its path has no canonical form, and no route sees it.
+        request.extensions_mut().insert(missing);
+    } else if let Some(path) = canonicalize(request.uri().path())? {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {

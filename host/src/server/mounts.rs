@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
+use http::Method;
 
-use super::canonical_path::{canonicalize, with_path};
+use super::canonical_path::{canonicalize, folder_of_odd_path, with_path};
 use crate::app::App;
+use crate::deployments::model::is_reserved;
+use crate::deployments::serving::routes::MissingPath;
 use crate::deployments::serving::{PageLookupError, ProjectOrigin};
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::HostKind;
@@ -48,6 +51,35 @@ impl RequestTarget {
             false => host,
         };
         Ok(Self { host, origin })
+    }
+
+    /// Returns the path of a request if it can be that of no file and no route, and is below an address that may be a site's.
+    pub(super) fn missing_path(&self, request: &Request) -> Option<MissingPath> {
+        let has_pages = matches!(
+            self.host,
+            HostKind::Api | HostKind::Sites | HostKind::Project(_)
+        );
+        if !has_pages || ![Method::GET, Method::HEAD].contains(request.method()) {
+            return None;
+        }
+        let path = request.uri().path();
+        let folder = folder_of_odd_path(path)?;
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let site = self.origin.as_ref();
+        let root = site.filter(|origin| origin.is_below_root(&folder));
+        let root = root.and_then(|origin| origin.root_site());
+        let below_root = folder.strip_prefix('/')?;
+        let (slug, below) = match root {
+            Some(slug) => (slug, below_root),
+            None => below_root
+                .split_once('/')
+                .filter(|(slug, _)| !is_reserved(slug))?,
+        };
+        Some(MissingPath {
+            slug: slug.to_owned(),
+            path: format!("{below}{name}"),
+            at_root: root.is_some(),
+        })
     }
 
     /// Adds the slug of the site at the root to the path of a request that is for the site; returns whether it is.

@@ -64,6 +64,22 @@ async fn folders_pages_and_missing_files_are_found() {
     ] {
         fixture.get(path).await.problem(404, "not_found");
     }
+    // A path that no file can have is a missing file of its folder.
+    for path in [
+        "/site/docs//intro.html",
+        "/site/docs/a%2Fb",
+        "/site/docs/%5Cx",
+        "/site/docs/x//",
+        "/docs//index.html",
+    ] {
+        let missing = fixture.get(path).await.expect(404);
+        assert_eq!(missing.text(), "no such doc", "{path}");
+        let head = ask(&fixture, "HEAD", path, "").await;
+        assert_eq!((head.status, head.body.len()), (404, 0), "{path}");
+    }
+    for path in ["/site/docs//../x", "/site/docs//%00", "/other/docs//x"] {
+        fixture.get(path).await.problem(404, "not_found");
+    }
     let refused = ask(&fixture, "POST", "/site/about", "Content-Length: 0\r\n").await;
     refused.problem(405, "method_not_allowed");
     assert_eq!(refused.header("allow"), Some("GET,HEAD"));
@@ -86,6 +102,15 @@ async fn an_app_gets_its_page_for_navigations_alone() {
         routed.header("content-type"),
         Some("text/html; charset=utf-8")
     );
+    for path in ["/site/users%2F7", "/site//users", "/users/%5C", "//users"] {
+        let routed = ask(&fixture, "GET", path, page).await.expect(200);
+        assert_eq!(routed.text(), "app", "{path}");
+        assert_eq!(routed.header("link"), None, "{path}");
+    }
+    for path in ["/site//a.js", "/site/x%2Fa.js", "//a.js"] {
+        let missing = ask(&fixture, "GET", path, page).await;
+        assert_eq!(missing.status, 404, "{path}: never a file");
+    }
     let navigation = "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n";
     ask(&fixture, "GET", "/site/users/7", navigation)
         .await

@@ -81,6 +81,8 @@ pub(in crate::deployments) struct SiteHttpRequest<'r> {
     query: Option<&'r str>,
     headers: &'r HeaderMap,
     origin: RequestOrigin,
+    /// Whether a file or a rule may answer.
+    may_be_file: bool,
 }
 
 /// Says in the answer of a file that it answers at another address, too, which is the one to name.
@@ -115,6 +117,24 @@ impl<'r> SiteHttpRequest<'r> {
             query: uri.query(),
             headers,
             origin,
+            may_be_file: true,
+        })
+    }
+
+    /// Reads a request for a path that no file can have, and that is not the runtime's.
+    pub(super) fn missing(
+        (mount, path): (&'r str, &'r str),
+        headers: &'r HeaderMap,
+        origin: RequestOrigin,
+    ) -> Result<Self, Problem> {
+        let path = Some(path).filter(|path| !is_runtime_path(path));
+        Ok(Self {
+            mount,
+            path: path.ok_or_else(Problem::not_found)?.into(),
+            query: None,
+            headers,
+            origin,
+            may_be_file: false,
         })
     }
 
@@ -166,7 +186,8 @@ pub(in crate::deployments) async fn site_response(
         path: &request.path,
         is_navigation,
     };
-    let answer = match site.by_path(&request.path) {
+    let by_path = || site.by_path(&request.path);
+    let answer = match request.may_be_file.then(by_path).flatten() {
         Some(found) => found,
         None => match former_response(serving, (page, site), request).await? {
             Some(response) => return Ok(response),
@@ -238,6 +259,9 @@ async fn former_response(
     request: &SiteHttpRequest<'_>,
 ) -> Result<Option<SiteResponse>, Problem> {
     let path = &*request.path;
+    if !request.may_be_file {
+        return Ok(None);
+    }
     let Some(found) = serving.former_file(page, path).await? else {
         return Ok(None);
     };

@@ -125,8 +125,62 @@ pub async fn site_file(
     Path(SitePath { slug }): Path<SitePath>,
     request: Parts,
 ) -> Result<Response, Problem> {
-    let answered = show_site(&serving, &context, &slug, &request).await?;
+    let at = SiteAddress::of(&context, &slug);
+    let answered = show_site(&serving, at, &request).await?;
     answered.ok_or_else(Problem::not_found)
+}
+
+/// Path below a site's mount that no file can have.
+#[derive(Clone, Debug)]
+pub struct MissingPath {
+    /// Slug of the site.
+    pub slug: String,
+    /// Path below the mount: the folder up to which it could be a file's, and its last segment as it was asked for.
+    pub path: String,
+    /// Whether the mount is the root of the host.
+    pub at_root: bool,
+}
+
+/// Answers a request for a path that no file can have: with what a site has for missing files, where one is. Not a route by itself: the
+/// front tells such paths from those of routes.
+///
+/// # Errors
+/// `not_found`, `disabled`, `capacity_reached`.
+pub async fn missing(
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
+    request: Parts,
+) -> Result<Response, Problem> {
+    let missing = request.extensions.get::<MissingPath>();
+    let missing = missing.ok_or_else(Problem::not_found)?;
+    let at = SiteAddress {
+        missing: Some(&missing.path),
+        ..SiteAddress::of(&context, &missing.slug)
+    };
+    let answered = show_site(&serving, at, &request).await?;
+    answered.ok_or_else(Problem::not_found)
+}
+
+/// Address below a site.
+#[derive(Clone, Copy, Debug)]
+struct SiteAddress<'a> {
+    host: &'a HostKind,
+    /// Whether the client has left out the slug.
+    at_root: bool,
+    slug: &'a str,
+    /// Path below the site, if no file can have it.
+    missing: Option<&'a str>,
+}
+
+impl<'a> SiteAddress<'a> {
+    fn of(context: &'a HttpRequestContext, slug: &'a str) -> Self {
+        Self {
+            host: &context.host,
+            at_root: context.at_root,
+            slug,
+            missing: None,
+        }
+    }
 }
 
 /// Refuses another method than those of [`site_file`]: with 405 below a site, and with 404 below a page, where nothing is.
@@ -136,15 +190,15 @@ pub async fn refuse_method(
     Path(SitePath { slug }): Path<SitePath>,
     request: Parts,
 ) -> Problem {
-    let answered = show_site(&serving, &context, &slug, &request).await;
+    let at = SiteAddress::of(&context, &slug);
+    let answered = show_site(&serving, at, &request).await;
     answered.err().unwrap_or_else(Problem::not_found)
 }
 
 /// Answers a request below the address of a site; `None` where no site is.
 async fn show_site(
     serving: &PageService,
-    context: &HttpRequestContext,
-    slug: &str,
+    at: SiteAddress<'_>,
     request: &Parts,
 ) -> Result<Option<Response>, Problem> {
     let Parts {
@@ -153,7 +207,7 @@ async fn show_site(
         headers,
         ..
     } = request;
-    let host = &context.host;
+    let (host, slug) = (at.host, at.slug);
     let page = match serving.page_on_host(host, slug).await {
         Ok(page) => page,
         // The pages of a slug that is taken down say so at their own addresses.
@@ -178,8 +232,12 @@ async fn show_site(
         return sent_on.map(Some);
     }
     let mount = format!("/{slug}/");
-    let asked = SiteHttpRequest::new(&mount, uri, headers, RequestOrigin::of(host))?;
-    let asked = match context.at_root {
+    let origin = RequestOrigin::of(host);
+    let asked = match at.missing {
+        None => SiteHttpRequest::new(&mount, uri, headers, origin)?,
+        Some(path) => SiteHttpRequest::missing((&mount, path), headers, origin)?,
+    };
+    let asked = match at.at_root {
         true => asked.at_root(),
         false => asked,
     };
@@ -187,8 +245,8 @@ async fn show_site(
     if answered.is_view && *method == Method::GET {
         serving.count_view(&page);
     }
-    if let (false, Some(path), Some(origin)) = (context.at_root, at_root, serving.origin_of(&page))
-    {
+    let is_copy = !at.at_root && at.missing.is_none();
+    if let (true, Some(path), Some(origin)) = (is_copy, at_root, serving.origin_of(&page)) {
         answer::name_canonical(&mut answered.response, &format!("{origin}{path}"))?;
     }
     Ok(Some(answered.response))
@@ -213,7 +271,8 @@ pub async fn raw(
     Path(slug): Path<String>,
     request: Parts,
 ) -> Result<Response, Problem> {
-    if let Some(answered) = show_site(&serving, &context, &slug, &request).await? {
+    let at = SiteAddress::of(&context, &slug);
+    if let Some(answered) = show_site(&serving, at, &request).await? {
         return Ok(answered);
     }
     let page = serving.page_on_host(&context.host, &slug).await?;
@@ -251,7 +310,8 @@ pub async fn without_slash(
     Path(slug): Path<String>,
     request: Parts,
 ) -> Result<Response, Problem> {
-    if let Some(answered) = show_site(&serving, &context, &slug, &request).await? {
+    let at = SiteAddress::of(&context, &slug);
+    if let Some(answered) = show_site(&serving, at, &request).await? {
         return Ok(answered);
     }
     match serving.page_on_host(&context.host, &slug).await {
