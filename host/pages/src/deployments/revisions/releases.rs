@@ -128,7 +128,7 @@ pub(super) fn apply_release(
     };
     store::displace_active(tx, &frontend.id, displaced)?;
     if frontend.content_type.is_site() {
-        displace_files(tx, frontend, released)?;
+        displace_files(tx, frontend, released, now)?;
     }
     store::make_active(tx, &released.revision, released.kind, now)?;
     store::insert_release(
@@ -142,20 +142,23 @@ pub(super) fn apply_release(
     store::set_live_page(tx, &frontend.id, released, now)
 }
 
-/// Has the files of the displaced revision serve open tabs, unless a rollback displaces it or the release says otherwise.
+/// Has the files of the displaced revision serve open tabs, unless a rollback displaces it or the release says otherwise. Files that it
+/// has deleted by name stay away in any case.
 fn displace_files(
     tx: &Tx<'_>,
     frontend: &Frontend,
     released: &RevisionToRelease<'_>,
+    now: Timestamp,
 ) -> Result<(), control::Error> {
-    open_tabs::take_back(tx, &frontend.id, &released.revision)?;
-    let is_rollback = released.kind == RevisionKind::Rollback;
+    let id = &frontend.id;
+    open_tabs::take_back(tx, id, &released.revision)?;
     match (released.tabs, frontend.active_revision) {
-        (OpenTabs::Forgotten, _) => open_tabs::forget_all(tx, &frontend.id),
-        (OpenTabs::ServedUntil(until), Some(displaced)) if !is_rollback => {
-            open_tabs::add(tx, &frontend.id, &displaced, until)
-        }
-        (OpenTabs::ServedUntil(_), _) => Ok(()),
+        (OpenTabs::Forgotten, _) => open_tabs::forget_all(tx, id, now),
+        (OpenTabs::ServedUntil(until), Some(displaced)) => match released.kind {
+            RevisionKind::Rollback => open_tabs::keep_deletions(tx, id, &displaced, (until, now)),
+            _ => open_tabs::add(tx, id, &displaced, (until, now)),
+        },
+        (OpenTabs::ServedUntil(_), None) => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::pages::{CacheKey, ServedPage};
 use super::{PageLookupError, PageService};
-use crate::content::Digest;
+use crate::deployments::open_tabs::FormerRevision;
 use crate::deployments::sites::{SiteFile, SiteManifest, is_html};
 use crate::deployments::{open_tabs, store};
 use svc_base::clock::Timestamp;
@@ -140,9 +140,7 @@ impl PageService {
         let (live, former) = found.ok_or(PageLookupError::NotFound)?;
         let mut gatherer = FormerFileGatherer::beside(self.load_site(live).await?);
         for revision in former {
-            gatherer = self
-                .gather(gatherer, (revision.manifest, revision.until))
-                .await?;
+            gatherer = self.gather(gatherer, revision).await?;
             if gatherer.is_full() {
                 break;
             }
@@ -151,16 +149,20 @@ impl PageService {
         Ok(Arc::new(FormerFiles(gatherer.found)))
     }
 
-    /// Adds the files of a former revision.
+    /// Adds the files of a former revision, or what it has deleted by name.
     async fn gather(
         &self,
         mut gatherer: FormerFileGatherer,
-        (manifest, until): (Digest, Timestamp),
+        former: FormerRevision,
     ) -> Result<FormerFileGatherer, PageLookupError> {
+        let manifest = former.manifest;
         let object = self.read_object(&manifest).await?;
         let adding = move || {
-            let former = SiteManifest::from_object(object.as_deref()?)?;
-            gatherer.add(former, until);
+            let site = SiteManifest::from_object(object.as_deref()?)?;
+            match former.only_deletes {
+                true => gatherer.deleted.extend(site.deleted),
+                false => gatherer.add(site, former.until),
+            }
             Some(gatherer)
         };
         let added = tokio::task::spawn_blocking(adding).await;
@@ -172,6 +174,7 @@ impl PageService {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::Digest;
 
     fn site(files: &[(&str, &str)], deleted: &[&str]) -> SiteManifest {
         let mut site = SiteManifest::default();
