@@ -63,4 +63,5 @@ CREATE INDEX former_revisions_by_deletions ON former_revisions (deletions_digest
 ALTER TABLE revisions ADD COLUMN kept_since INTEGER;
 -- Warnings for the author of a site, as JSON; NULL where there are none.
 ALTER TABLE revisions ADD COLUMN warnings TEXT;
+-- Those of the first files of a site, for the revision that its history begins with.
 ALTER TABLE deployments ADD COLUMN warnings TEXT;

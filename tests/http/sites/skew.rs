@@ -258,8 +258,14 @@ async fn a_rollback_brings_back_no_file_that_was_deleted_by_name() {
     check().await;
     // What it says ends with the time of open tabs.
     fixture.server.advance(DAY);
-    let revisions = &fixture.server.server().app().revisions;
-    revisions.forget_former().await.unwrap();
+    fixture
+        .server
+        .server()
+        .app()
+        .revisions
+        .forget_former()
+        .await
+        .unwrap();
     collected_objects(&fixture.server).await;
     fixture
         .expect_answers(&[("secret.js", None), ("app.js", None)])

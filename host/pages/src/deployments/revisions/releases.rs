@@ -65,7 +65,8 @@ pub struct ReleaseOutcome {
 
 impl ReleaseOutcome {
     /// Makes the outcome for a revision that is live already.
-    fn unchanged(frontend: Frontend, revision: Revision) -> Self {
+    fn unchanged(mut frontend: Frontend, revision: Revision) -> Self {
+        frontend.warnings.clone_from(&revision.warnings);
         Self {
             frontend,
             revision,
@@ -309,7 +310,8 @@ impl Revisions {
             announce_change(tx, &config, &address, now)?;
             Ok::<_, RevisionError>(done)
         });
-        let done = released.await?;
+        let mut done = released.await?;
+        done.frontend.warnings.clone_from(&done.revision.warnings);
         fault::point("release.committed");
         Ok(done)
     }

@@ -175,13 +175,16 @@ impl Revisions {
         let (project, workspace) = (project.id, project.workspace.id);
         let (files, published) = (site.files(), site.publication.published());
         let (title, deletes_files) = (site.title.clone(), site.deletes_files);
+        let warnings = site.warnings.clone();
         let kept = self.infra.control.write(move |tx| {
             let frontend = active_in(tx, &project, &deployment)?;
             let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
             if active != draft.active {
                 return Err(RevisionError::Conflict(active));
             }
-            let same = store::find_same(tx, &deployment, &published.source, &title)
+            // Of a revision that was live nobody changes what it has deleted by name.
+            let content = (&published.source, title.as_str());
+            let same = store::find_same(tx, &deployment, content, deletes_files)
                 .map_err(control::Error::from)?;
             let (deduplicated, id) = (same.is_some(), same.unwrap_or(draft.id));
             if !deduplicated {
@@ -195,6 +198,7 @@ impl Revisions {
                     bytes: published.bytes,
                     message: draft.message.as_deref(),
                     kind: RevisionKind::Draft,
+                    warnings: &warnings,
                 };
                 store::insert(tx, &deployment, &made, now)?;
                 projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
@@ -202,6 +206,7 @@ impl Revisions {
             if deduplicated {
                 // That of the older draft may say something else of what is deleted by name.
                 mark_garbage(tx, &published.artifact, now)?;
+                store::keep_draft(tx, &id, now)?;
             }
             if deletes_files {
                 // An older draft with the same content deletes by name what this one does.
@@ -295,7 +300,7 @@ impl Revisions {
         let (id, now, project) = (frontend.id, self.now(), project.clone());
         let (address, caps) = (address_of(frontend, &project), self.capacity.cap_check());
         let (files, title, deletes_files) = (site.files(), site.title, site.deletes_files);
-        let tabs = self.open_tabs(now, forget);
+        let (tabs, warnings) = (self.open_tabs(now, forget), site.warnings.clone());
         let published =
             self.pipeline
                 .publish(site.publication, address, now, move |tx, published| {
@@ -312,6 +317,7 @@ impl Revisions {
                         message: None,
                         published,
                         tabs,
+                        warnings: &warnings,
                     };
                     publish_in(tx, &frontend, &made, now)?;
                     if deletes_files {
