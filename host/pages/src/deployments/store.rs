@@ -98,7 +98,7 @@ pub(super) fn is_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
 /// share is remembered, so that a second deletion is answered like the first.
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     remember_token(tx, id, now)?;
-    let mut unused = remove_history(tx, id, now)?;
+    let mut unused = remove_history(tx, id)?;
     let removed: Option<([Option<Digest>; 3], ProjectId, String)> = tx
         .prepare_cached(
             "DELETE FROM deployments WHERE id = ?1
@@ -124,11 +124,7 @@ pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<b
 }
 
 /// Removes the history of a deployment; returns the content that it has named.
-fn remove_history(
-    tx: &Tx<'_>,
-    id: &DeploymentId,
-    now: Timestamp,
-) -> Result<BTreeSet<Digest>, Error> {
+fn remove_history(tx: &Tx<'_>, id: &DeploymentId) -> Result<BTreeSet<Digest>, Error> {
     let mut named = BTreeSet::new();
     let mut removing = tx.prepare_cached(
         "DELETE FROM revisions WHERE deployment_id = ?1 RETURNING source_digest, preview_digest, immutable_digest",
@@ -143,7 +139,7 @@ fn remove_history(
     }
     tx.prepare_cached("DELETE FROM releases WHERE deployment_id = ?1")?
         .execute([id])?;
-    open_tabs::forget_all(tx, id, now)?;
+    named.extend(open_tabs::forget_all(tx, id)?);
     Ok(named)
 }
 

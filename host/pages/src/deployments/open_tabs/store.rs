@@ -5,7 +5,6 @@ use rusqlite::{Connection, params};
 use super::FormerRevision;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::deployments::store::mark_garbage;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 
@@ -45,51 +44,45 @@ pub(in crate::deployments) fn list(
     .collect()
 }
 
-/// Has the files of a displaced revision serve open tabs until a moment.
+/// Has the files of a displaced revision serve open tabs until a moment; returns manifests that no former revision names any more.
 pub(in crate::deployments) fn add(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     displaced: &RevisionId,
-    (until, now): (Timestamp, Timestamp),
-) -> Result<(), Error> {
+    until: Timestamp,
+) -> Result<Vec<Digest>, Error> {
     tx.prepare_cached(
         "INSERT OR REPLACE INTO former_revisions (deployment_id, revision_id, until) VALUES (?1, ?2, ?3)",
     )?
     .execute(params![deployment, displaced, until])?;
-    forget_oldest(tx, deployment, now)
+    forget_oldest(tx, deployment)
 }
 
-/// Has a displaced revision, whose files serve nobody, say until a moment what it has deleted by name.
+/// Has a displaced revision, whose files serve nobody, say until a moment what it has deleted by name; returns manifests as [`add`] does.
 pub(in crate::deployments) fn keep_deletions(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     displaced: &RevisionId,
-    (until, now): (Timestamp, Timestamp),
-) -> Result<(), Error> {
+    until: Timestamp,
+) -> Result<Vec<Digest>, Error> {
     tx.prepare_cached(
         "INSERT OR REPLACE INTO former_revisions (deployment_id, revision_id, until, deletions_digest)
          SELECT ?1, id, ?3, preview_digest FROM revisions WHERE id = ?2 AND deletes_files = 1 AND preview_digest IS NOT NULL",
     )?
     .execute(params![deployment, displaced, until])?;
-    forget_oldest(tx, deployment, now)
+    forget_oldest(tx, deployment)
 }
 
-/// Forgets the former revisions of a site that are more than may be kept.
-fn forget_oldest(tx: &Tx<'_>, deployment: &DeploymentId, now: Timestamp) -> Result<(), Error> {
-    let forgotten = tx
+/// Forgets the former revisions of a site that are more than may be kept; returns the manifests that they alone have named.
+fn forget_oldest(tx: &Tx<'_>, deployment: &DeploymentId) -> Result<Vec<Digest>, Error> {
+    let named = tx
         .prepare_cached(
             "DELETE FROM former_revisions WHERE deployment_id = ?1 AND number <= (SELECT number FROM former_revisions
                 WHERE deployment_id = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2) RETURNING deletions_digest",
         )?
         .query_map(params![deployment, MAX_FORMER_REVISIONS], |row| row.get(0))?
         .collect::<rusqlite::Result<Vec<Option<Digest>>>>()?;
-    mark_all(tx, forgotten, now)
-}
-
-/// Marks manifests that no former revision names any more.
-fn mark_all(tx: &Tx<'_>, forgotten: Vec<Option<Digest>>, now: Timestamp) -> Result<(), Error> {
-    let mut manifests = forgotten.into_iter().flatten();
-    manifests.try_for_each(|manifest| mark_garbage(tx, &manifest, now))
+    Ok(named.into_iter().flatten().collect())
 }
 
 /// Has the files of a revision that ends serve no open tab any more; returns whether they did. One that has deleted files by name still
@@ -128,28 +121,30 @@ pub(in crate::deployments) fn take_back(
     Ok(())
 }
 
-/// Has no file that was live before serve open tabs of a site any more.
+/// Has no file that was live before serve open tabs of a site any more; returns manifests that no former revision names any more.
 pub(in crate::deployments) fn forget_all(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let forgotten = tx
+) -> Result<Vec<Digest>, Error> {
+    let named = tx
         .prepare_cached(
             "DELETE FROM former_revisions WHERE deployment_id = ?1 RETURNING deletions_digest",
         )?
         .query_map([deployment], |row| row.get(0))?
         .collect::<rusqlite::Result<Vec<Option<Digest>>>>()?;
-    mark_all(tx, forgotten, now)
+    Ok(named.into_iter().flatten().collect())
 }
 
-/// Forgets revisions whose time is over, in all sites.
-pub(in crate::deployments) fn forget_old(tx: &Tx<'_>, now: Timestamp) -> Result<(), Error> {
-    let forgotten = tx
+/// Forgets revisions whose time is over, in all sites; returns manifests that no former revision names any more.
+pub(in crate::deployments) fn forget_old(
+    tx: &Tx<'_>,
+    now: Timestamp,
+) -> Result<Vec<Digest>, Error> {
+    let named = tx
         .prepare_cached(
             "DELETE FROM former_revisions WHERE until <= ?1 RETURNING deletions_digest",
         )?
         .query_map([now], |row| row.get(0))?
         .collect::<rusqlite::Result<Vec<Option<Digest>>>>()?;
-    mark_all(tx, forgotten, now)
+    Ok(named.into_iter().flatten().collect())
 }

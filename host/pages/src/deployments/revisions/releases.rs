@@ -16,6 +16,7 @@ use crate::deployments::frontends::{
 };
 use crate::deployments::open_tabs::{self, OpenTabs};
 use crate::deployments::publication::{PageSource, PublishedDigests};
+use crate::deployments::store::mark_garbage;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -153,14 +154,16 @@ fn displace_files(
 ) -> Result<(), control::Error> {
     let id = &frontend.id;
     open_tabs::take_back(tx, id, &released.revision)?;
-    match (released.tabs, frontend.active_revision) {
-        (OpenTabs::Forgotten, _) => open_tabs::forget_all(tx, id, now),
+    let unnamed = match (released.tabs, frontend.active_revision) {
+        (OpenTabs::Forgotten, _) => open_tabs::forget_all(tx, id)?,
         (OpenTabs::ServedUntil(until), Some(displaced)) => match released.kind {
-            RevisionKind::Rollback => open_tabs::keep_deletions(tx, id, &displaced, (until, now)),
-            _ => open_tabs::add(tx, id, &displaced, (until, now)),
+            RevisionKind::Rollback => open_tabs::keep_deletions(tx, id, &displaced, until)?,
+            _ => open_tabs::add(tx, id, &displaced, until)?,
         },
-        (OpenTabs::ServedUntil(_), None) => Ok(()),
-    }
+        (OpenTabs::ServedUntil(_), None) => Vec::new(),
+    };
+    let mut unnamed = unnamed.iter();
+    unnamed.try_for_each(|manifest| mark_garbage(tx, manifest, now))
 }
 
 /// Makes a revision live, if what its caller expects is, inside a transaction.

@@ -94,7 +94,11 @@ impl Revisions {
         let now = self.now();
         self.infra
             .control
-            .write(move |tx| open_tabs::forget_old(tx, now))
+            .write(move |tx| {
+                let unnamed = open_tabs::forget_old(tx, now)?;
+                let mut unnamed = unnamed.iter();
+                unnamed.try_for_each(|manifest| mark_garbage(tx, manifest, now))
+            })
             .await
     }
 }
