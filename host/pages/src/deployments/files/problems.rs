@@ -39,7 +39,7 @@ impl From<FileError> for Problem {
             ),
             FileError::InvalidDigest => Self::new(
                 ProblemCode::InvalidRequest,
-                "The path does not end with a SHA-256: write it as 64 hexadecimal digits, in lower case.",
+                "The path does not end with a SHA-256: write it as 64 hexadecimal digits.",
             ),
             FileError::DigestMismatch => Self::new(
                 ProblemCode::DigestMismatch,
