@@ -113,7 +113,7 @@ pub struct PageRequest {
     pub changes: Option<SiteChangesRequest>,
     /// Options of a site; as they were, if absent.
     pub options: Option<SiteOptions>,
-    /// The page's title; as it was, if absent.
+    /// The page's title; as it was, if absent. A site has that of its `index.html` then, where that is another file than before.
     #[schema(max_length = 200)]
     pub title: Option<String>,
     /// Revision that you believe is live; null if there is no page yet.

@@ -135,7 +135,7 @@ pub struct DeploySite {
     #[serde(default)]
     #[schema(ignore)]
     pub content: OtherTypesField,
-    /// Only a page has readers that are counted.
+    /// Only a page may be shown once.
     #[serde(default)]
     #[schema(ignore)]
     pub one_time: OtherTypesField,
