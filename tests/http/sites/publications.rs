@@ -141,7 +141,7 @@ async fn fields_of_other_types_may_be_null() {
     fixture.create(&site).await.expect(201);
     site["content"] = "x".into();
     fixture.create(&site).await.problem(400, "invalid_request");
-    let page = json!({ "type": "html", "content": "x", "requested_slug": "page", "files": null, "options": null });
+    let page = json!({ "type": "html", "content": "x", "requested_slug": "leaf", "files": null, "options": null });
     fixture.create(&page).await.expect(201);
     let share = json!({ "type": "site", "files": files, "content": null, "password": null, "one_time": null });
     fixture.server.deploy(&share).await;
@@ -155,7 +155,7 @@ async fn fields_of_other_types_may_be_null() {
     fixture
         .draft(&json!({ "files": files, "content": null, "edits": null }))
         .await;
-    let path = format!("/{}/frontends/page", fixture.project);
+    let path = format!("/{}/frontends/leaf", fixture.project);
     let next = json!({ "content": "y", "files": null, "options": null, "forget": true });
     let (owner, server) = (&fixture.owner, &fixture.server);
     let put = owner.send(server, Method::PUT, &path, &next).await;
