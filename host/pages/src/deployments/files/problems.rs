@@ -37,8 +37,7 @@ impl From<FileError> for Problem {
                 ProblemCode::NotFound,
                 "The project was deleted or has expired meanwhile. Nothing was kept.",
             ),
-            FileError::InvalidDigest => Self::new(
-                ProblemCode::InvalidRequest,
+            FileError::InvalidDigest => invalid_request(
                 "The path does not end with a SHA-256: write it as 64 hexadecimal digits.",
             ),
             FileError::DigestMismatch => Self::new(

@@ -281,9 +281,7 @@ impl Revisions {
                 if new.base != Some(active) {
                     return Err(RevisionError::Conflict(active));
                 }
-                let content = (&source_digest, title.as_str());
-                let same = store::find_same(tx, &deployment, content, false)
-                    .map_err(control::Error::from)?;
+                let same = store::find_same(tx, &deployment, (&source_digest, &title), false)?;
                 let (deduplicated, id) = (same.is_some(), same.unwrap_or(id));
                 if !deduplicated {
                     caps.check_content(tx, &workspace)?;

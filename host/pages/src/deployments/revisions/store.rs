@@ -69,22 +69,24 @@ pub(super) fn find_deployment(
         .optional()
 }
 
-/// Finds the oldest revision of a frontend with this content and title; with `only_drafts` one that was never live.
+/// Finds the oldest revision of a frontend with this content and title; with `only_drafts` one that was never live, so that what has been
+/// live stays as it was.
 pub(super) fn find_same(
     c: &Connection,
     deployment: &DeploymentId,
     (source, title): (&Digest, &str),
     only_drafts: bool,
-) -> rusqlite::Result<Option<RevisionId>> {
-    c.prepare_cached(
-        "SELECT id FROM revisions WHERE deployment_id = ?1 AND source_digest = ?2 AND title = ?3
-            AND (state = 'draft' OR NOT ?4)
-         ORDER BY number LIMIT 1",
-    )?
-    .query_row(params![deployment, source, title, only_drafts], |row| {
-        row.get(0)
-    })
-    .optional()
+) -> Result<Option<RevisionId>, Error> {
+    let found = c
+        .prepare_cached(
+            "SELECT id FROM revisions WHERE deployment_id = ?1 AND source_digest = ?2 AND title = ?3
+                AND (state = 'draft' OR NOT ?4)
+             ORDER BY number LIMIT 1",
+        )?
+        .query_row(params![deployment, source, title, only_drafts], |row| {
+            row.get(0)
+        });
+    Ok(found.optional()?)
 }
 
 /// Lists the revisions of a frontend made before number `before`, newest first.

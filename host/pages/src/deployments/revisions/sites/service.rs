@@ -11,7 +11,6 @@ use super::model::{
     with_options,
 };
 use crate::content;
-use crate::control;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::deployments::files::{
@@ -182,12 +181,14 @@ impl Revisions {
             if active != draft.active {
                 return Err(RevisionError::Conflict(active));
             }
-            // Of a revision that was live nobody changes what it has deleted by name.
-            let content = (&published.source, title.as_str());
-            let same = store::find_same(tx, &deployment, content, deletes_files)
-                .map_err(control::Error::from)?;
+            let same =
+                store::find_same(tx, &deployment, (&published.source, &title), deletes_files)?;
             let (deduplicated, id) = (same.is_some(), same.unwrap_or(draft.id));
-            if !deduplicated {
+            if deduplicated {
+                // That of the older draft may say something else of what is deleted by name.
+                mark_garbage(tx, &published.artifact, now)?;
+                store::keep_draft(tx, &id, now)?;
+            } else {
                 caps.check_content(tx, &workspace)?;
                 let made = NewRevision {
                     id,
@@ -202,11 +203,6 @@ impl Revisions {
                 };
                 store::insert(tx, &deployment, &made, now)?;
                 projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
-            }
-            if deduplicated {
-                // That of the older draft may say something else of what is deleted by name.
-                mark_garbage(tx, &published.artifact, now)?;
-                store::keep_draft(tx, &id, now)?;
             }
             if deletes_files {
                 // An older draft with the same content deletes by name what this one does.
