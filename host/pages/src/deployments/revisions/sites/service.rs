@@ -172,17 +172,17 @@ impl Revisions {
     ) -> Result<CreatedDraft, RevisionError> {
         let (caps, now) = (self.capacity.cap_check(), self.now());
         let (project, workspace) = (project.id, project.workspace.id);
-        let (files, published) = (site.files(), site.publication.published());
-        let (title, deletes_files) = (site.title.clone(), site.deletes_files);
-        let warnings = site.warnings.clone();
-        let kept = self.infra.control.write(move |tx| {
-            let frontend = active_in(tx, &project, &deployment)?;
-            let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+        let (files, deletes_files) = (site.files(), site.deletes_files);
+        let published = site.publication.published();
+        let (title, warnings) = (site.title.clone(), site.warnings.clone());
+        let keeping = self.infra.control.write(move |tx| {
+            let active = active_in(tx, &project, &deployment)?.active_revision;
+            let active = active.ok_or(FrontendError::NotFound)?;
             if active != draft.active {
                 return Err(RevisionError::Conflict(active));
             }
-            let same =
-                store::find_same(tx, &deployment, (&published.source, &title), deletes_files)?;
+            let content = (&published.source, title.as_str());
+            let same = store::find_same(tx, &deployment, content, deletes_files)?;
             let (deduplicated, id) = (same.is_some(), same.unwrap_or(draft.id));
             if deduplicated {
                 // That of the older draft may say something else of what is deleted by name.
@@ -205,7 +205,6 @@ impl Revisions {
                 projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
             }
             if deletes_files {
-                // An older draft with the same content deletes by name what this one does.
                 store::set_deletions(tx, &id, &published.artifact, now)?;
             }
             files.adopt_draft(tx, &id, now)?;
@@ -219,7 +218,7 @@ impl Revisions {
             keep.store(tx, &drafted)?;
             Ok(drafted)
         });
-        let kept = kept.await;
+        let kept = keeping.await;
         // The rows hold the content from here on.
         drop(site);
         kept
