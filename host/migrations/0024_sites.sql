@@ -55,3 +55,13 @@ CREATE TABLE blocked (
 
 -- Path of the file below the page that a report is about.
 ALTER TABLE reports ADD COLUMN path TEXT;
+
+-- Manifest of a former revision whose files serve nobody, and which still says what was deleted by name; NULL where its files serve open tabs.
+ALTER TABLE former_revisions ADD COLUMN deletions_digest BLOB;
+CREATE INDEX former_revisions_by_deletions ON former_revisions (deletions_digest) WHERE deletions_digest IS NOT NULL;
+-- Moment at which somebody last asked for the draft, which was there already; NULL where nobody did.
+ALTER TABLE revisions ADD COLUMN kept_since INTEGER;
+-- Warnings for the author of a site, as JSON; NULL where there are none.
+ALTER TABLE revisions ADD COLUMN warnings TEXT;
+-- Those of the first files of a site, for the revision that its history begins with.
+ALTER TABLE deployments ADD COLUMN warnings TEXT;

@@ -79,6 +79,13 @@ async fn sites_and_pages_change_together() {
     assert!(file(&at, "/garden/").await.unwrap().ends_with("two"));
     assert_eq!(file(&at, "/garden/a.css").await, None);
     assert_eq!(revisions(&at, "garden").await[0]["message"], "beans");
+    // Options may change without any file.
+    let mut only_options = changes("garden", &json!({}), second);
+    only_options["options"] = json!({});
+    let changed = released(&at, json!({ "pages": [only_options] })).await;
+    let second = &changed["pages"][0]["revision_id"];
+    assert_eq!(*second, active(&at, "garden").await);
+    assert_eq!(revisions(&at, "garden").await.len(), 3);
     let gone = json!([{ "slug": "garden", "expected_active_revision_id": second }]);
     let gone = released(&at, json!({ "remove_pages": gone, "home": "" })).await;
     assert_eq!(gone["removed"]["pages"], json!(["garden"]));
@@ -111,10 +118,13 @@ async fn a_release_with_sites_leaves_nothing_when_it_is_refused() {
         let mut missing = digests.to_vec();
         missing.sort();
         assert_eq!(refused["missing"], json!(missing), "those of all sites");
+        assert_eq!(refused["part"], "pages[0]", "the first that names one");
     }
     let fine = site("hut", &[("x", "fine")], &Value::Null);
     let mut options = fine.clone();
     options["options"] = json!({ "fallback": "none" });
+    let mut patterns = fine.clone();
+    patterns["options"] = json!({ "immutable": ["no slash"] });
     let mut text = fine.clone();
     text["content"] = "x".into();
     let mut typed = new_page("den", "# x");
@@ -125,6 +135,7 @@ async fn a_release_with_sites_leaves_nothing_when_it_is_refused() {
     on_page.as_object_mut().unwrap().remove("type");
     for (wrong, status, code, said) in [
         (options, 400, "invalid_request", "fallback"),
+        (patterns, 400, "invalid_request", "immutable"),
         (text, 400, "invalid_request", "`content`"),
         (typed, 400, "invalid_request", "files"),
         (kind, 400, "invalid_request", "content"),

@@ -1,10 +1,10 @@
 //! Drafts of sites: made of whole sets or of changes, looked at, promoted and rolled back.
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use svc_tests::ReadAnswer;
 
-use super::{SiteFixture, texts};
+use super::{SiteFixture, publish, texts};
 use crate::owner::text;
 
 #[tokio::test]
@@ -81,6 +81,67 @@ async fn changes_are_previewed_promoted_and_rolled_back() {
         .map(|it| &it["kind"])
         .collect();
     assert_eq!(kinds, ["rollback", "promote", "baseline"]);
+}
+
+#[tokio::test]
+async fn drafts_and_releases_tell_the_warnings_of_a_site() {
+    let fixture = SiteFixture::with_files(&[("a.txt", "1"), ("A.txt", "2")]).await;
+    let first = json!(fixture.active().await);
+    let draft = fixture
+        .draft(&json!({ "changes": { "set": { "ws": { "text": "x" } } } }))
+        .await;
+    let codes = |warnings: &Value| {
+        let warnings = warnings.as_array().unwrap().iter();
+        warnings.map(|it| text(&it["code"])).collect::<Vec<_>>()
+    };
+    let both = ["case_collision", "path_hidden"];
+    assert_eq!(codes(&draft["warnings"]), both);
+    assert_eq!(draft["preview_origin"], draft["revision"]["preview_origin"]);
+    assert!(draft["preview_origin"].is_string());
+    let promoted = fixture.release("promote", &draft["revision"]["revision_id"]);
+    let promoted = promoted.await.expect(200).json();
+    assert_eq!(codes(&promoted["frontend"]["warnings"]), both);
+    let back = fixture.release("rollback", &first).await.expect(200).json();
+    assert_eq!(codes(&back["frontend"]["warnings"]), both[..1]);
+}
+
+#[tokio::test]
+async fn a_draft_changes_nothing_of_what_was_live() {
+    let fixture = SiteFixture::with_files(&[("index.html", "x")]).await;
+    let first = json!(fixture.active().await);
+    let page = ("index.html", "1");
+    for files in [
+        &[page, ("b.js", "old")][..],
+        &[page, ("a.js", "a")],
+        &[page, ("a.js", "a"), ("b.js", "new")],
+    ] {
+        publish(&fixture, files).await.expect(200);
+    }
+    // The files of one that was live, and deleted by name.
+    let draft = fixture
+        .draft(&json!({ "changes": { "delete": ["b.js"] } }))
+        .await;
+    assert_eq!(draft["deduplicated"], false);
+    fixture.release("rollback", &first).await.expect(200);
+    assert_eq!(fixture.read("/site/b.js").await, "old");
+}
+
+#[tokio::test]
+async fn options_or_a_title_may_change_without_files() {
+    let fixture = SiteFixture::with_files(&[("index.html", "x")]).await;
+    let base = fixture.active().await;
+    let nothing = json!({ "base_revision_id": base, "changes": {} });
+    let refused = fixture
+        .send(Method::POST, "/revisions", Some(&nothing))
+        .await;
+    refused.problem(400, "invalid_request");
+    let options = json!({ "changes": {}, "options": { "fallback": "index.html" } });
+    let options = fixture.draft(&options).await;
+    assert_eq!(options["deduplicated"], false);
+    let title = fixture
+        .draft(&json!({ "changes": {}, "title": "Beds" }))
+        .await;
+    assert_eq!(title["revision"]["title"], "Beds");
 }
 
 #[tokio::test]

@@ -122,6 +122,29 @@ async fn drafts_that_were_never_live_end() {
 }
 
 #[tokio::test]
+async fn a_draft_that_is_asked_for_again_is_kept_as_long_as_a_new_one() {
+    let server = TestServer::builder().limits(|limits| limits.draft_seconds = 1_000);
+    let fixture = SiteFixture::empty(server.start().await).await;
+    let body = json!({ "type": "site", "files": texts(&[("a", "1")]), "requested_slug": "site" });
+    fixture.create(&body).await.expect(201);
+    let draft = json!({ "files": texts(&[("a", "2")]) });
+    let made = fixture.draft(&draft).await;
+    let path = format!("/revisions/{}", text(&made["revision"]["revision_id"]));
+    let there = async || {
+        let revisions = &fixture.server.server().app().revisions;
+        revisions.end_old_drafts().await.unwrap();
+        fixture.send(Method::GET, &path, None).await.status
+    };
+    fixture.server.advance(999);
+    let again = fixture.draft(&draft).await;
+    assert_eq!(again["deduplicated"], true);
+    fixture.server.advance(999);
+    assert_eq!(there().await, 200);
+    fixture.server.advance(1);
+    assert_eq!(there().await, 404);
+}
+
+#[tokio::test]
 async fn a_revision_of_a_page_is_deleted_too() {
     let fixture = SiteFixture::empty(TestServer::start().await).await;
     fixture

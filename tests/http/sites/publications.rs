@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use svc::workspaces::Plan;
-use svc_tests::TestServer;
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::{SiteFixture, put, sha256, texts};
 use crate::owner::{Owner, text};
@@ -133,6 +133,78 @@ async fn requests_that_are_no_sites_are_told_why() {
 }
 
 #[tokio::test]
+async fn fields_of_other_types_may_be_null() {
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let files = texts(&[("index.html", "x")]);
+    let mut site =
+        json!({ "type": "site", "files": files, "requested_slug": "site", "content": null });
+    fixture.create(&site).await.expect(201);
+    site["content"] = "x".into();
+    fixture.create(&site).await.problem(400, "invalid_request");
+    let page = json!({ "type": "html", "content": "x", "requested_slug": "leaf", "files": null, "options": null });
+    fixture.create(&page).await.expect(201);
+    let share = json!({ "type": "site", "files": files, "content": null, "password": null, "one_time": null });
+    fixture.server.deploy(&share).await;
+    let share = json!({ "content": "x", "files": null, "options": null });
+    fixture.server.deploy(&share).await;
+    let next = json!({ "files": files, "content": null, "requested_slug": "", "forget": null });
+    fixture.send(Method::PUT, "", Some(&next)).await.expect(200);
+    let renamed = json!({ "files": files, "requested_slug": "other" });
+    let refused = fixture.send(Method::PUT, "", Some(&renamed)).await;
+    refused.problem(400, "invalid_request");
+    fixture
+        .draft(&json!({ "files": files, "content": null, "edits": null }))
+        .await;
+    let path = format!("/{}/frontends/leaf", fixture.project);
+    let next = json!({ "content": "y", "files": null, "options": null, "forget": true });
+    let (owner, server) = (&fixture.owner, &fixture.server);
+    let put = owner.send(server, Method::PUT, &path, &next).await;
+    put.expect(200);
+    let path = format!("{path}/revisions");
+    let listed = owner.get(server, &path).await.expect(200).json();
+    let draft = json!({
+        "base_revision_id": listed["active_revision_id"], "content": "z", "files": null, "changes": null, "options": null,
+    });
+    owner.post(server, &path, &draft).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_path_that_stands_twice_is_named() {
+    let fixture = SiteFixture::with_files(&[("index.html", "x")]).await;
+    let twice = r#"{"a.js": {"text": "1"}, "b.js": {"text": "2"}, "a.js": {"text": "3"}}"#;
+    let base = fixture.active().await;
+    let project = &fixture.project;
+    for (method, below, body) in [
+        (
+            Method::POST,
+            "",
+            format!(r#"{{"type": "site", "files": {twice}}}"#),
+        ),
+        (Method::PUT, "/site", format!(r#"{{"files": {twice}}}"#)),
+        (
+            Method::POST,
+            "/site/revisions",
+            format!(r#"{{"base_revision_id": "{base}", "files": {twice}}}"#),
+        ),
+        (
+            Method::POST,
+            "/site/revisions",
+            format!(r#"{{"base_revision_id": "{base}", "changes": {{"set": {twice}}}}}"#),
+        ),
+    ] {
+        let path = format!("/api/v1/projects/{project}/frontends{below}");
+        let request = fixture.owner.request(&fixture.server, method, &path);
+        let request = request.header("content-type", "application/json");
+        let refused = request.body(body).answer().await;
+        let problem = refused.problem(400, "invalid_request");
+        assert!(
+            text(&problem["detail"]).contains("`a.js` stands twice"),
+            "{problem}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn sites_have_bounds() {
     let server = TestServer::builder().limits(|limits| {
         limits.body_bytes = 5_000;
@@ -231,6 +303,7 @@ async fn a_new_set_of_files_takes_the_place_of_the_one_before() {
         .expect(200)
         .json();
     let content = fixture.send(Method::GET, "/content", None).await.json();
+    assert_eq!(live["title"], "Three");
     assert_eq!(content["options"], json!({ "fallback": "index.html" }));
     assert_eq!(content["content_sha256"], live["content_sha256"]);
     for refused in [json!({ "content": "x" }), json!({ "files": {} })] {
@@ -269,7 +342,5 @@ async fn a_page_of_one_source_stays_what_it_is() {
         assert_eq!(status, if path == "/site/" { 308 } else { 404 }, "{path}");
     }
     let posted = fixture.server.post("/site/a");
-    svc_tests::ReadAnswer::answer(posted)
-        .await
-        .problem(404, "not_found");
+    posted.answer().await.problem(404, "not_found");
 }

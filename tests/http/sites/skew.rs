@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
-use super::{SiteFixture, texts};
+use super::{SiteFixture, collected_objects, texts};
 use crate::owner::text;
 use crate::svc;
 
@@ -246,6 +246,85 @@ async fn rules_of_before_are_no_files() {
             ("_redirects", None),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn a_rollback_brings_back_no_file_that_was_deleted_by_name() {
+    let fixture = SiteFixture::with_files(&[("index.html", "1")]).await;
+    let first = json!(fixture.active().await);
+    fixture
+        .put_site(&[("index.html", "1"), ("secret.js", "s"), ("app.js", "a")])
+        .await;
+    fixture
+        .send(Method::DELETE, "/files/secret.js", None)
+        .await
+        .expect(200);
+    let deleting = fixture.active().await;
+    let gone = [("secret.js", None), ("app.js", Some("a"))];
+    fixture.expect_answers(&[("secret.js", None)]).await;
+    fixture.release("rollback", &first).await.expect(200);
+    fixture.expect_answers(&gone).await;
+    // Nor does the end of the revision that has deleted it, or the collector.
+    let path = format!("/revisions/{deleting}");
+    fixture.send(Method::DELETE, &path, None).await.expect(204);
+    fixture.server.advance(3600);
+    collected_objects(&fixture.server).await;
+    fixture.expect_answers(&gone).await;
+    let check = async || {
+        let checked = fixture.server.command(&svc(), &["check", "--json"]).await;
+        assert_eq!(checked.json()["errors"], json!([]));
+    };
+    check().await;
+    // What it says ends with the time of open tabs.
+    fixture.server.advance(DAY);
+    fixture
+        .server
+        .server()
+        .app()
+        .revisions
+        .forget_former()
+        .await
+        .unwrap();
+    collected_objects(&fixture.server).await;
+    fixture
+        .expect_answers(&[("secret.js", None), ("app.js", None)])
+        .await;
+    check().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_revision_hides_no_more_than_it_has_deleted() {
+    let fixture =
+        SiteFixture::with_files(&[("index.html", "1"), ("app-1.js", "1"), ("secret.js", "s")])
+            .await;
+    fixture
+        .put_site(&[("index.html", "2"), ("app-2.js", "2"), ("secret.js", "s")])
+        .await;
+    fixture
+        .promote(&json!({ "changes": { "delete": ["secret.js"] } }), false)
+        .await;
+    let deleting = fixture.active().await;
+    fixture.put_site(&[("index.html", "3")]).await;
+    let served = [
+        ("app-1.js", Some("1")),
+        ("app-2.js", Some("2")),
+        ("secret.js", None),
+    ];
+    fixture.expect_answers(&served).await;
+    let path = format!("/revisions/{deleting}");
+    fixture.send(Method::DELETE, &path, None).await.expect(204);
+    fixture.expect_answers(&served).await;
+}
+
+#[tokio::test]
+async fn many_small_publications_end_no_file_of_a_tab() {
+    let fixture = SiteFixture::with_files(&[("index.html", "1"), ("chunk.js", "c")]).await;
+    for number in 0..60 {
+        fixture
+            .put_site(&[("index.html", &number.to_string())])
+            .await;
+    }
+    fixture.expect_answers(&[("chunk.js", Some("c"))]).await;
 }
 
 #[tokio::test]

@@ -57,7 +57,9 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     {
         *wished = format!("^({pattern})?$").into();
     }
-    schemas["Republish"]["properties"]["requested_slug"]["maxLength"] = 0.into();
+    for schema in ["Republish", "RepublishSite"] {
+        schemas[schema]["properties"]["requested_slug"]["maxLength"] = 0.into();
+    }
     schemas["RpcMessage"] = rpc_message();
     schemas["SqlValue"] = sql_value(false);
     schemas["GivenValue"] = sql_value(true);

@@ -12,7 +12,7 @@ use crate::backends::model::{ActionRemoval, MAX_NOTE_CHARS, NewAction};
 use crate::backends::releases::NewMigration;
 use crate::backends::requests::ActionRequest;
 use crate::config::Limits;
-use crate::deployments::files::requests::FileSources;
+use crate::deployments::files::requests::{FileSources, checked_options, optional_unique_files};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::deployments::revisions::requests::MAX_MESSAGE_CHARACTERS;
@@ -107,12 +107,13 @@ pub struct PageRequest {
     #[schema(min_length = 1)]
     pub content: Option<String>,
     /// All files of a site, by their paths.
+    #[serde(default, deserialize_with = "optional_unique_files")]
     pub files: Option<FileSources>,
     /// Changes of the live files of a site, in place of all files.
     pub changes: Option<SiteChangesRequest>,
     /// Options of a site; as they were, if absent.
     pub options: Option<SiteOptions>,
-    /// The page's title; as it was, if absent.
+    /// The page's title; as it was, if absent. A site has that of its `index.html` then, where that is another file than before.
     #[schema(max_length = 200)]
     pub title: Option<String>,
     /// Revision that you believe is live; null if there is no page yet.
@@ -237,6 +238,7 @@ impl PageRequest {
         check_form(&self.slug)?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         let has_files = self.files.is_some() || self.changes.is_some();
+        let changes_more = self.options.is_some() || self.title.is_some();
         let content = match self.content {
             Some(_) if has_files || self.options.is_some() => {
                 return Err(invalid_request(
@@ -245,8 +247,8 @@ impl PageRequest {
             }
             Some(text) => ReleasedContent::Text(checked_text(text, limits)?),
             None if has_files => ReleasedContent::Site(ReleasedSite {
-                source: checked_source(self.files, self.changes)?,
-                options: self.options,
+                source: checked_source(self.files, self.changes, changes_more)?,
+                options: self.options.map(checked_options).transpose()?,
             }),
             None => {
                 return Err(invalid_request(

@@ -30,6 +30,7 @@ use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{ControlDatabase, Tx};
 use crate::deployments::publication::PublishError;
+use crate::deployments::revisions::sites::first_page_missing;
 use crate::deployments::revisions::{
     ExpectedPage, LivePages, PageRelease, PageReleaseError, PageToRelease, PreparedPage, Revisions,
     page_conflicts,
@@ -245,9 +246,12 @@ impl ProjectReleases {
             .check_release_capacity(project, (made.count(), ending), !new.pages.is_empty())
             .await?;
         self.check_home(project, new).await?;
-        self.revisions
-            .check_release_files(project, &new.pages)
-            .await?;
+        let pages = &new.pages;
+        let checked = self.revisions.check_release_files(project, pages).await;
+        checked.map_err(|error| match first_page_missing(pages, &error) {
+            Some(page) => ReleaseError::of_part(ReleasePart::Page(page), error),
+            None => error.into(),
+        })?;
         Ok(live)
     }
 

@@ -139,7 +139,7 @@ fn remove_history(tx: &Tx<'_>, id: &DeploymentId) -> Result<BTreeSet<Digest>, Er
     }
     tx.prepare_cached("DELETE FROM releases WHERE deployment_id = ?1")?
         .execute([id])?;
-    open_tabs::forget_all(tx, id)?;
+    named.extend(open_tabs::forget_all(tx, id)?);
     Ok(named)
 }
 
@@ -222,6 +222,7 @@ pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result
              OR EXISTS (SELECT 1 FROM blobs WHERE digest = ?1)
              OR EXISTS (SELECT 1 FROM deployments WHERE immutable_digest = ?1)
              OR EXISTS (SELECT 1 FROM revisions WHERE immutable_digest = ?1)
+             OR EXISTS (SELECT 1 FROM former_revisions WHERE deletions_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE encoded_digest = ?1)
              OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)",

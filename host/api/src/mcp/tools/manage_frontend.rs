@@ -47,12 +47,12 @@ actions!(Action {
 
 const TOOL_DESCRIPTION: &str = "A project's frontends: public pages and sites that last, and their history. \
 create: publishes; answers slug, url and api_base. list. get. \
-A site is a folder of files with an index.html; addresses in it are relative, and content lists its files. \
+A site is a folder of files with an index.html; addresses in it are relative. \
 content: the stored source, a long one in ranges: read on with offset = next_offset; with find the lines around it, enough to change one. \
 update: publishes a whole source or all files at once, whatever is live. \
 Safer: list_revisions, then create_revision with edits, changes or the whole: an unlisted draft with a preview_url; then promote; on revision_conflict read again and start over. \
-rollback: to a revision that was live before. get_revision. delete_revision: one that is not live. releases: all that was ever live, with revision_ids and messages. \
-claim: makes a page of deploy_asset a frontend, with slug and visits. \
+rollback: to a revision that was live before. get_revision. delete_revision: one that is not live. releases: all that was ever live. \
+claim: makes a page of deploy_asset a frontend. \
 delete: with its history, for good; ask the user first. \
 An html page has window.svc, no library (typings: /_svc/runtime.d.ts); a site's loads it: <script src=\"_svc/runtime.js\"> beside index.html. \
 svc.db.op(action, params) calls a backend action; svc.db.live(action, params, callback) calls back with its rows at every change; \
@@ -69,9 +69,10 @@ pub(super) fn description() -> Description {
         "delete_token": string_argument("claim (required): as deploy_asset answered it."),
         "type": { "type": "string", "enum": type_names(), "description": "create (required): of content, for good; site: files." },
         "content": string_argument("create, update (required, but of a site), create_revision: the whole source; no credential in it."),
-        "files": object_argument("A site's create, update (required), create_revision: all files: {\"css/a.css\": {text}}; or {base64}, or {sha256, size} of one that the project has."),
+        "files": object_argument("A site's create, update (required), create_revision: all files: {\"css/a.css\": {text}}; or {base64}, or {sha256} of one that the project has."),
         "changes": object_argument("A site's create_revision, instead of files: {set?: files, delete?: [path], edits?: [{path, find, replace, count?}]}; the other files stay."),
         "options": object_argument(OPTIONS_ARGUMENT),
+        "forget": { "type": "boolean", "description": "A site's update, promote, rollback: open tabs lose old files." },
         "edits": {
             "type": "array", "maxItems": 100, "description": "create_revision of a page, instead of content: changes to the base's source, in order.",
             "items": {
@@ -90,8 +91,8 @@ pub(super) fn description() -> Description {
         "expected_active_revision_id": string_argument("promote, rollback (required): what you believe is live, else nothing happens."),
         "message": string_argument("create_revision, promote, rollback: why."),
         "path": string_argument("content of a site: one file, as text or base64."),
-        "known_content_sha256": string_argument("content: what you hold; if still that, answers {unchanged: true}."),
-        "find": { "type": ["string", "integer"], "description": "content: exact text of the source, or a line's number from 1; answers the lines around it and the active revision_id." },
+        "known_content_sha256": string_argument("content: what you hold; if still that: {unchanged: true}."),
+        "find": { "type": ["string", "integer"], "description": "content: exact text of the source, or a line's number from 1; answers the lines around it and revision_id." },
         "offset": { "type": "integer", "description": "content: character, or file of a site's list, to begin with." },
         "limit": { "type": "integer", "description": "content: characters or files; list_revisions: revisions, 5 if absent, 200 at most." },
         "cursor": string_argument("list_revisions: next_cursor of the page before."),

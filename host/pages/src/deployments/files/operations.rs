@@ -37,7 +37,8 @@ pub async fn put(
     at: AuthorizedProject<Editor>,
     input: FileUpload,
 ) -> Result<(), Problem> {
-    let digest = Digest::from_hex(&input.sha256).ok_or(FileError::InvalidDigest)?;
+    let digest = Digest::from_hex(&input.sha256.to_ascii_lowercase());
+    let digest = digest.ok_or(FileError::InvalidDigest)?;
     let declared = input.body.declared_bytes();
     files
         .receive(&at.project, (digest, declared), input.body)

@@ -37,9 +37,8 @@ impl From<FileError> for Problem {
                 ProblemCode::NotFound,
                 "The project was deleted or has expired meanwhile. Nothing was kept.",
             ),
-            FileError::InvalidDigest => Self::new(
-                ProblemCode::InvalidRequest,
-                "The path does not end with a SHA-256: write it as 64 hexadecimal digits, in lower case.",
+            FileError::InvalidDigest => invalid_request(
+                "The path does not end with a SHA-256: write it as 64 hexadecimal digits.",
             ),
             FileError::DigestMismatch => Self::new(
                 ProblemCode::DigestMismatch,

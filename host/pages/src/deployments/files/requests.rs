@@ -1,10 +1,12 @@
 //! Files of a site in requests, and their checks: for REST and for tools alike.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use svc_base::numbers::optional_whole_number;
 use utoipa::ToSchema;
 
@@ -14,7 +16,7 @@ use crate::deployments::sites::{SiteOptions, check_paths, pattern_fault};
 use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 
-/// Files by their paths.
+/// Files by their paths, of which requests have each once.
 pub type FileSources = BTreeMap<String, FileSource>;
 
 /// Type of a site.
@@ -35,9 +37,9 @@ pub struct FileSource {
     #[schema(content_encoding = "base64")]
     pub base64: Option<String>,
     /// SHA-256 of a file that the project has, in hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[schema(pattern = "^[0-9a-fA-F]{64}$")]
     pub sha256: Option<String>,
-    /// Length of that file in bytes, which is compared.
+    /// Length of that file in bytes, which is compared. It may be left out.
     #[serde(default, deserialize_with = "optional_whole_number")]
     pub size: Option<u64>,
 }
@@ -67,16 +69,68 @@ impl FileSource {
                 base64: None,
                 sha256: Some(digest),
                 size,
-            } => match Digest::from_hex(&digest) {
+            } => match Digest::from_hex(&digest.to_ascii_lowercase()) {
                 Some(digest) => Ok(NewSiteFile::Named(digest, size)),
                 None => Err(invalid_request(format!(
-                    "In the file `{path}`: `sha256` is none: write it as 64 hexadecimal digits, in lower case."
+                    "In the file `{path}`: `sha256` is none: write it as 64 hexadecimal digits."
                 ))),
             },
             _ => Err(invalid_request(format!(
-                "The file `{path}` is none: send `text`, `base64`, or `sha256` with `size`."
+                "The file `{path}` is none: send `text`, `base64`, or `sha256`, which may have its `size` beside it."
             ))),
         }
+    }
+}
+
+/// Reads files by their paths, for `#[serde(deserialize_with)]`.
+///
+/// # Errors
+/// The deserializer's, and of a path that stands twice.
+pub fn unique_files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FileSources, D::Error> {
+    deserializer.deserialize_map(UniqueFilesVisitor)
+}
+
+/// Reads files that may be null, like [`unique_files`].
+///
+/// # Errors
+/// Those of [`unique_files`].
+pub fn optional_unique_files<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<FileSources>, D::Error> {
+    let files = Option::<UniqueFiles>::deserialize(deserializer)?;
+    Ok(files.map(|UniqueFiles(files)| files))
+}
+
+/// Files that are read by [`unique_files`].
+struct UniqueFiles(FileSources);
+
+impl<'de> Deserialize<'de> for UniqueFiles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        unique_files(deserializer).map(Self)
+    }
+}
+
+struct UniqueFilesVisitor;
+
+impl<'de> Visitor<'de> for UniqueFilesVisitor {
+    type Value = FileSources;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of files by their paths")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<FileSources, A::Error> {
+        let mut files = FileSources::new();
+        while let Some(path) = entries.next_key::<String>()? {
+            if files.contains_key(&path) {
+                return Err(A::Error::custom(format_args!(
+                    "the path `{path}` stands twice: send each file once"
+                )));
+            }
+            let file = entries.next_value()?;
+            files.insert(path, file);
+        }
+        Ok(files)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn of_slugs<'p>(
 
 fn warning(code: &'static str, detail: String) -> Warning {
     Warning {
-        code,
+        code: code.into(),
         detail,
         line: None,
     }
@@ -83,10 +83,8 @@ mod tests {
             };
             manifest.files.insert(path.to_owned(), file);
         }
-        let codes: Vec<_> = of_site(&manifest)
-            .iter()
-            .map(|warning| warning.code)
-            .collect();
+        let found = of_site(&manifest);
+        let codes: Vec<&str> = found.iter().map(|warning| warning.code.as_ref()).collect();
         assert_eq!(codes, ["case_collision", "path_hidden"]);
     }
 

@@ -7,8 +7,12 @@ use utoipa::ToSchema;
 
 use super::{NewFrontend, NewSiteFrontend};
 use crate::deployments::files::NewSite;
-use crate::deployments::files::requests::{FileSources, SiteType, checked_files, checked_options};
-use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
+use crate::deployments::files::requests::{
+    FileSources, SiteType, checked_files, checked_options, unique_files,
+};
+use crate::deployments::requests::{
+    MAX_TITLE_CHARACTERS, OtherTypesField, check_content, check_slug,
+};
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::check_characters;
 use crate::http::problem::Problem;
@@ -45,6 +49,14 @@ pub struct CreateFrontend {
     /// The page's title; if absent its content's own, else the wanted slug.
     #[schema(max_length = 200)]
     pub title: Option<String>,
+    /// Only a site has files.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub files: OtherTypesField,
+    /// Only a site has options.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub options: OtherTypesField,
 }
 
 impl CreateFrontend {
@@ -74,6 +86,7 @@ pub struct CreateSite {
     #[serde(rename = "type")]
     pub site_type: SiteType,
     /// Files by their paths; one at least.
+    #[serde(deserialize_with = "unique_files")]
     pub files: FileSources,
     /// Options of the site.
     pub options: Option<SiteOptions>,
@@ -83,6 +96,10 @@ pub struct CreateSite {
     /// The site's title; if absent that of its `index.html`, else the wanted slug.
     #[schema(max_length = 200)]
     pub title: Option<String>,
+    /// Only a page has a source.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub content: OtherTypesField,
 }
 
 /// A page or a site to make, as the description has it.

@@ -419,8 +419,13 @@ pub(in crate::deployments) fn activate_in(
     published: &PublishedDigests,
 ) -> Result<(), FrontendError> {
     let now = frontend.created_at;
+    let warnings = match published.site {
+        Some(_) => frontend.warnings.as_slice(),
+        // Those of a page are found whenever it is rendered.
+        None => &[],
+    };
     if !projects::is_live(tx, &project.id, now)?
-        || !store::activate(tx, &frontend.id, &frontend.title, published)?
+        || !store::activate(tx, &frontend.id, &frontend.title, published, warnings)?
     {
         return Err(FrontendError::NotFound);
     }

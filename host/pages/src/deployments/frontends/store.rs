@@ -7,6 +7,7 @@ use crate::control::{ControlChange, Error, InstallationCounters, NamedColumnRead
 use crate::deployments::address::is_root;
 use crate::deployments::publication::PublishedDigests;
 use crate::deployments::store::{parse_type, read_site_size};
+use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
@@ -149,17 +150,18 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Makes a created frontend answer; returns whether it was still being created.
+/// Makes a created frontend answer, with warnings about the files of a site; returns whether it was still being created.
 pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
     title: &str,
     published: &PublishedDigests,
+    warnings: &[Warning],
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3,
-                made_by = ?4, title = ?5, bytes = ?6, site_files = ?7, site_bytes = ?8, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
+                made_by = ?4, title = ?5, bytes = ?6, site_files = ?7, site_bytes = ?8, warnings = ?9, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
         .execute(params![
@@ -171,6 +173,7 @@ pub(super) fn activate(
             published.bytes_stored(),
             published.site_files(),
             published.site_bytes(),
+            Warning::to_row(warnings),
         ])?;
     Ok(changed > 0)
 }

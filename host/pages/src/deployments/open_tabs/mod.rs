@@ -6,7 +6,9 @@ use crate::config::Limits;
 use crate::content::Digest;
 use svc_base::clock::Timestamp;
 
-pub(super) use store::{add, any, forget_all, forget_old, forget_revision, list, take_back};
+pub(super) use store::{
+    add, any, forget_all, forget_old, forget_revision, keep_deletions, list, take_back,
+};
 
 /// Fate of the files that were live before a release.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,8 @@ pub(super) struct FormerRevision {
     pub(super) manifest: Digest,
     /// Until when they are served.
     pub(super) until: Timestamp,
+    /// Whether its files serve nobody, so that it only says what was deleted by name.
+    pub(super) only_deletes: bool,
 }
 
 impl OpenTabs {

@@ -33,7 +33,8 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReferenc
         "SELECT 'revision ' || id AS referrer, source_digest AS digest, 0 AS is_page FROM revisions
          UNION ALL SELECT 'preview ' || id, preview_digest, site_files IS NULL FROM revisions
             WHERE preview_digest IS NOT NULL
-         UNION ALL SELECT 'immutable files of ' || id, immutable_digest, 0 FROM revisions WHERE immutable_digest IS NOT NULL",
+         UNION ALL SELECT 'immutable files of ' || id, immutable_digest, 0 FROM revisions WHERE immutable_digest IS NOT NULL
+         UNION ALL SELECT 'files deleted by ' || revision_id, deletions_digest, 0 FROM former_revisions WHERE deletions_digest IS NOT NULL",
         "SELECT 'file ' || lower(hex(digest)) AS referrer, coalesce(list_digest, digest) AS digest, 0 AS is_page FROM blobs
          UNION ALL SELECT 'encodings of ' || lower(hex(digest)), encoded_digest, 1 FROM blobs WHERE encoded_digest IS NOT NULL
          UNION ALL SELECT 'list ' || lower(hex(list_digest)), digest, 0 FROM file_objects",

@@ -10,6 +10,7 @@ use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::PublishError;
 use crate::deployments::sites::{PathFault, SiteManifest, SiteSize};
+use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 use svc_base::numbers::optional_whole_number;
@@ -95,6 +96,8 @@ pub struct Revision {
     pub created_at: Timestamp,
     /// When it last became live.
     pub promoted_at: Option<Timestamp>,
+    /// Warnings for the author of a site; those of a page are found when it is rendered.
+    pub warnings: Vec<Warning>,
 }
 
 /// Source of a draft.
@@ -226,6 +229,8 @@ pub(super) struct NewRevision<'a> {
     pub(super) message: Option<&'a str>,
     /// How it becomes what it is.
     pub(super) kind: RevisionKind,
+    /// Warnings for the author of a site.
+    pub(super) warnings: &'a [Warning],
 }
 
 /// New content of a frontend; its fields are within their bounds.

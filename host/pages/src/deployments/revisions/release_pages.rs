@@ -569,6 +569,10 @@ impl PageRelease {
             message: self.message.as_deref(),
             published: &published,
             tabs: OpenTabs::of_release(&self.config.limits, now, false),
+            warnings: match page.files {
+                Some(_) => page.rendered.warnings.as_slice(),
+                None => &[],
+            },
         };
         publish_in(tx, &frontend, &made, now)?;
         if page.deletes_files {

@@ -16,6 +16,7 @@ use crate::deployments::frontends::{
 };
 use crate::deployments::open_tabs::{self, OpenTabs};
 use crate::deployments::publication::{PageSource, PublishedDigests};
+use crate::deployments::store::mark_garbage;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -65,7 +66,8 @@ pub struct ReleaseOutcome {
 
 impl ReleaseOutcome {
     /// Makes the outcome for a revision that is live already.
-    fn unchanged(frontend: Frontend, revision: Revision) -> Self {
+    fn unchanged(mut frontend: Frontend, revision: Revision) -> Self {
+        frontend.warnings.clone_from(&revision.warnings);
         Self {
             frontend,
             revision,
@@ -128,7 +130,7 @@ pub(super) fn apply_release(
     };
     store::displace_active(tx, &frontend.id, displaced)?;
     if frontend.content_type.is_site() {
-        displace_files(tx, frontend, released)?;
+        displace_files(tx, frontend, released, now)?;
     }
     store::make_active(tx, &released.revision, released.kind, now)?;
     store::insert_release(
@@ -142,21 +144,26 @@ pub(super) fn apply_release(
     store::set_live_page(tx, &frontend.id, released, now)
 }
 
-/// Has the files of the displaced revision serve open tabs, unless a rollback displaces it or the release says otherwise.
+/// Has the files of the displaced revision serve open tabs, unless a rollback displaces it or the release says otherwise. Files that it
+/// has deleted by name stay away in any case.
 fn displace_files(
     tx: &Tx<'_>,
     frontend: &Frontend,
     released: &RevisionToRelease<'_>,
+    now: Timestamp,
 ) -> Result<(), control::Error> {
-    open_tabs::take_back(tx, &frontend.id, &released.revision)?;
-    let is_rollback = released.kind == RevisionKind::Rollback;
-    match (released.tabs, frontend.active_revision) {
-        (OpenTabs::Forgotten, _) => open_tabs::forget_all(tx, &frontend.id),
-        (OpenTabs::ServedUntil(until), Some(displaced)) if !is_rollback => {
-            open_tabs::add(tx, &frontend.id, &displaced, until)
-        }
-        (OpenTabs::ServedUntil(_), _) => Ok(()),
-    }
+    let id = &frontend.id;
+    open_tabs::take_back(tx, id, &released.revision)?;
+    let unnamed = match (released.tabs, frontend.active_revision) {
+        (OpenTabs::Forgotten, _) => open_tabs::forget_all(tx, id)?,
+        (OpenTabs::ServedUntil(until), Some(displaced)) => match released.kind {
+            RevisionKind::Rollback => open_tabs::keep_deletions(tx, id, &displaced, until)?,
+            _ => open_tabs::add(tx, id, &displaced, until)?,
+        },
+        (OpenTabs::ServedUntil(_), None) => Vec::new(),
+    };
+    let mut unnamed = unnamed.iter();
+    unnamed.try_for_each(|manifest| mark_garbage(tx, manifest, now))
 }
 
 /// Makes a revision live, if what its caller expects is, inside a transaction.
@@ -306,7 +313,8 @@ impl Revisions {
             announce_change(tx, &config, &address, now)?;
             Ok::<_, RevisionError>(done)
         });
-        let done = released.await?;
+        let mut done = released.await?;
+        done.frontend.warnings.clone_from(&done.revision.warnings);
         fault::point("release.committed");
         Ok(done)
     }

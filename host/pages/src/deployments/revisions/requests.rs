@@ -10,7 +10,7 @@ use super::model::{
 };
 use super::releases::NewRelease;
 use crate::content::Digest;
-use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
+use crate::deployments::requests::{MAX_TITLE_CHARACTERS, OtherTypesField, check_content};
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
@@ -43,6 +43,18 @@ pub struct CreateRevision {
     /// Why it is made.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
+    /// Only a site has files.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub files: OtherTypesField,
+    /// Only a site has files to change.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub changes: OtherTypesField,
+    /// Only a site has options.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub options: OtherTypesField,
 }
 
 impl CreateRevision {
@@ -136,8 +148,7 @@ pub struct ReleaseRequest {
     #[schema(max_length = 1000)]
     pub message: Option<String>,
     /// Of a site: whether tabs that were opened before get no file of then any more.
-    #[serde(default)]
-    pub forget: bool,
+    pub forget: Option<bool>,
 }
 
 impl ReleaseRequest {
@@ -156,7 +167,7 @@ impl ReleaseRequest {
             expected: expected.parse().ok(),
             message: self.message,
             kind,
-            forget: self.forget,
+            forget: self.forget.unwrap_or(false),
         })
     }
 }
@@ -212,6 +223,16 @@ pub struct Republish {
     pub content_type: Option<ContentType>,
     /// A slug never changes: anything but an empty one is refused.
     pub requested_slug: Option<String>,
+    /// Of a site; a page has no files that open tabs load, so that this changes nothing.
+    pub forget: Option<bool>,
+    /// Only a site has files.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub files: OtherTypesField,
+    /// Only a site has options.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub options: OtherTypesField,
 }
 
 impl Republish {
@@ -222,16 +243,22 @@ impl Republish {
     pub fn checked(self) -> Result<NewFrontendContent, Problem> {
         check_content(&self.content)?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
-        if self.requested_slug.is_some_and(|slug| !slug.is_empty()) {
-            return Err(invalid_request(
-                "`requested_slug` is refused here: a frontend's slug never changes.",
-            ));
-        }
+        refuse_new_slug(self.requested_slug.as_deref())?;
         Ok(NewFrontendContent {
             content_type: self.content_type,
             content: self.content,
             title: self.title.filter(|title| !title.is_empty()),
         })
+    }
+}
+
+/// Refuses another slug for a frontend that is there.
+pub(super) fn refuse_new_slug(requested: Option<&str>) -> Result<(), Problem> {
+    match requested.is_some_and(|slug| !slug.is_empty()) {
+        true => Err(invalid_request(
+            "`requested_slug` is refused here: a frontend's slug never changes.",
+        )),
+        false => Ok(()),
     }
 }
 

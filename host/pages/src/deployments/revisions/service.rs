@@ -31,6 +31,7 @@ use crate::deployments::publication::{
     StoredSourceAndPage,
 };
 use crate::deployments::serving::PageService;
+use crate::deployments::views::Warning;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::ThreadCpuStopwatch;
@@ -280,8 +281,7 @@ impl Revisions {
                 if new.base != Some(active) {
                     return Err(RevisionError::Conflict(active));
                 }
-                let same = store::find_same(tx, &deployment, &source_digest, &title)
-                    .map_err(control::Error::from)?;
+                let same = store::find_same(tx, &deployment, (&source_digest, &title), false)?;
                 let (deduplicated, id) = (same.is_some(), same.unwrap_or(id));
                 if !deduplicated {
                     caps.check_content(tx, &workspace)?;
@@ -294,6 +294,7 @@ impl Revisions {
                         bytes,
                         message: new.message.as_deref(),
                         kind: RevisionKind::Draft,
+                        warnings: &[],
                     };
                     store::insert(tx, &deployment, &made, now)?;
                     projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
@@ -415,6 +416,7 @@ impl Revisions {
                     message: None,
                     published,
                     tabs,
+                    warnings: &[],
                 };
                 publish_in(tx, &frontend, &made, now)?;
                 projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
@@ -435,6 +437,8 @@ pub(super) struct NewLiveRevision<'a> {
     pub(super) published: &'a PublishedDigests,
     /// Fate of a site's files that were live before.
     pub(super) tabs: OpenTabs,
+    /// Warnings for the author of a site.
+    pub(super) warnings: &'a [Warning],
 }
 
 /// Makes a revision of a stored page, and makes it live, inside a transaction that announces the change.
@@ -455,6 +459,7 @@ pub(super) fn publish_in(
         bytes: new.published.bytes,
         message: new.message,
         kind,
+        warnings: new.warnings,
     };
     store::insert(tx, &frontend.id, &made, now)?;
     let released = RevisionToRelease {
@@ -480,6 +485,7 @@ pub(super) fn ensure_history(
     }
     let source = frontend.source.ok_or(FrontendError::NotFound)?;
     let kind = RevisionKind::Baseline;
+    let warnings = store::first_warnings(tx, &frontend.id).map_err(control::Error::from)?;
     let made = NewRevision {
         id: baseline,
         title: &frontend.title,
@@ -489,6 +495,7 @@ pub(super) fn ensure_history(
         bytes: store::live_bytes(tx, &frontend.id).map_err(control::Error::from)?,
         message: None,
         kind,
+        warnings: &warnings,
     };
     store::insert(tx, &frontend.id, &made, now)?;
     store::make_active(tx, &baseline, kind, now)?;

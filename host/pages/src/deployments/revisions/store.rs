@@ -8,11 +8,12 @@ use crate::content::Digest;
 use crate::control::{Error, NamedColumnReader, Tx};
 use crate::deployments::publication::PublishedDigests;
 use crate::deployments::store::{mark_garbage, read_site_size};
+use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
 
 const REVISION_COLUMNS: &str = "number, id, source_digest, preview_digest, title, message, kind, state, \
-                       created_at, promoted_at, site_files, site_bytes";
+                       created_at, promoted_at, site_files, site_bytes, warnings";
 
 fn revision_from_row(row: &Row<'_>) -> rusqlite::Result<Revision> {
     let row = NamedColumnReader::new(row);
@@ -41,6 +42,7 @@ fn revision_from_row(row: &Row<'_>) -> rusqlite::Result<Revision> {
         },
         created_at: row.get("created_at")?,
         promoted_at: row.get("promoted_at")?,
+        warnings: Warning::from_row(row.get("warnings")?),
     })
 }
 
@@ -67,19 +69,24 @@ pub(super) fn find_deployment(
         .optional()
 }
 
-/// Finds the oldest revision of a frontend with this content and title.
+/// Finds the oldest revision of a frontend with this content and title; with `only_drafts` one that was never live, so that what has been
+/// live stays as it was.
 pub(super) fn find_same(
     c: &Connection,
     deployment: &DeploymentId,
-    source: &Digest,
-    title: &str,
-) -> rusqlite::Result<Option<RevisionId>> {
-    c.prepare_cached(
-        "SELECT id FROM revisions WHERE deployment_id = ?1 AND source_digest = ?2 AND title = ?3
-         ORDER BY number LIMIT 1",
-    )?
-    .query_row(params![deployment, source, title], |row| row.get(0))
-    .optional()
+    (source, title): (&Digest, &str),
+    only_drafts: bool,
+) -> Result<Option<RevisionId>, Error> {
+    let found = c
+        .prepare_cached(
+            "SELECT id FROM revisions WHERE deployment_id = ?1 AND source_digest = ?2 AND title = ?3
+                AND (state = 'draft' OR NOT ?4)
+             ORDER BY number LIMIT 1",
+        )?
+        .query_row(params![deployment, source, title, only_drafts], |row| {
+            row.get(0)
+        });
+    Ok(found.optional()?)
 }
 
 /// Lists the revisions of a frontend made before number `before`, newest first.
@@ -109,8 +116,8 @@ pub(super) fn insert(
 ) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO revisions (id, deployment_id, title, source_digest, preview_digest, message,
-            kind, state, created_at, bytes, site_files, site_bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8, ?9, ?10, ?11)",
+            kind, state, created_at, bytes, site_files, site_bytes, warnings)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8, ?9, ?10, ?11, ?12)",
     )?
     .execute(params![
         new.id,
@@ -126,6 +133,7 @@ pub(super) fn insert(
             .map(|site| i64::try_from(site.files).unwrap_or(i64::MAX)),
         new.site
             .map(|site| i64::try_from(site.bytes).unwrap_or(i64::MAX)),
+        Warning::to_row(new.warnings),
     ])?;
     Ok(())
 }
@@ -136,6 +144,16 @@ pub(super) fn live_bytes(c: &Connection, deployment: &DeploymentId) -> rusqlite:
         .query_row([deployment], |row| {
             row.get::<_, i64>(0).map(i64::unsigned_abs)
         })
+}
+
+/// Returns the warnings about the first files of a site.
+pub(super) fn first_warnings(
+    c: &Connection,
+    deployment: &DeploymentId,
+) -> rusqlite::Result<Vec<Warning>> {
+    c.prepare_cached("SELECT warnings FROM deployments WHERE id = ?1")?
+        .query_row([deployment], |row| row.get(0))
+        .map(Warning::from_row)
 }
 
 /// Returns the manifest of a frontend's live site; a page has none.
@@ -191,6 +209,30 @@ pub(super) fn delete(
         .optional()?)
 }
 
+/// Deletes a draft that nobody has made or asked for since a moment; returns the content that it has named, if there was one.
+pub(super) fn delete_old_draft(
+    tx: &Tx<'_>,
+    id: &RevisionId,
+    before: Timestamp,
+) -> Result<Option<[Option<Digest>; 3]>, Error> {
+    Ok(tx
+        .prepare_cached(
+            "DELETE FROM revisions WHERE id = ?1 AND state = 'draft' AND coalesce(kept_since, created_at) <= ?2
+             RETURNING source_digest, preview_digest, immutable_digest",
+        )?
+        .query_row(params![id, before], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
+        })
+        .optional()?)
+}
+
+/// Notes that a draft which was there already was asked for, so that it is kept as long as a new one.
+pub(super) fn keep_draft(tx: &Tx<'_>, id: &RevisionId, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE revisions SET kept_since = ?2 WHERE id = ?1 AND state = 'draft'")?
+        .execute(params![id, now])?;
+    Ok(())
+}
+
 /// Notes that a site's revision deletes files by name, with the manifest that says which.
 pub(super) fn set_deletions(
     tx: &Tx<'_>,
@@ -211,19 +253,18 @@ pub(super) fn set_deletions(
     }
 }
 
-/// Lists at most `most` drafts of sites that were made before a moment, with their frontends and projects.
+/// Lists at most `most` drafts of sites that nobody has made or asked for since a moment, each with its project.
 pub(super) fn list_old_drafts(
     c: &Connection,
     before: Timestamp,
     most: u32,
-) -> rusqlite::Result<Vec<(ProjectId, DeploymentId, RevisionId)>> {
+) -> rusqlite::Result<Vec<(ProjectId, RevisionId)>> {
     c.prepare_cached(
-        "SELECT d.project_id, r.deployment_id, r.id FROM revisions r JOIN deployments d ON d.id = r.deployment_id
-         WHERE r.state = 'draft' AND r.site_files IS NOT NULL AND r.created_at <= ?1 LIMIT ?2",
+        "SELECT d.project_id, r.id FROM revisions r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.state = 'draft' AND r.site_files IS NOT NULL AND r.created_at <= ?1
+            AND coalesce(r.kept_since, r.created_at) <= ?1 LIMIT ?2",
     )?
-    .query_map(params![before, most], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-    })?
+    .query_map(params![before, most], |row| Ok((row.get(0)?, row.get(1)?)))?
     .collect()
 }
 

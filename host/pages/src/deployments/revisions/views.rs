@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::model::{DeploymentType, display_title};
 use crate::deployments::sites::{SiteFile, SiteOptions, SiteSize, media_type};
+use crate::deployments::views::Warning;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
 use svc_base::ids::RevisionId;
@@ -80,6 +81,13 @@ pub struct RevisionCreated {
     /// Where to look at it.
     #[schema(format = "uri")]
     pub preview_url: String,
+    /// Origin at whose root a site's draft is looked at without a sandbox; absent as in the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uri")]
+    pub preview_origin: Option<String>,
+    /// Warnings for the author of a site; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// Whether an older revision has the same content and title, and is answered instead.
     pub deduplicated: bool,
 }
@@ -288,9 +296,12 @@ impl From<Vec<ReleaseEntry>> for ReleaseList {
 impl RevisionCreated {
     /// A draft as it is answered.
     pub fn new(drafted: &CreatedDraft, config: &Config) -> Self {
+        let revision = RevisionView::new(&drafted.revision, config);
         Self {
-            revision: RevisionView::new(&drafted.revision, config),
+            preview_origin: revision.preview_origin.clone(),
+            revision,
             preview_url: preview_url(config, drafted.deployment, drafted.revision.id),
+            warnings: drafted.revision.warnings.clone(),
             deduplicated: drafted.deduplicated,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::page_cache::CacheKey;
 use super::pages::ServedPage;
 use super::{PageLookupError, PageService};
-use crate::content::Digest;
+use crate::deployments::open_tabs::FormerRevision;
 use crate::deployments::sites::{SiteFile, SiteManifest, is_html, is_rule_file, is_too_long};
 use crate::deployments::{open_tabs, store};
 use svc_base::clock::Timestamp;
@@ -163,9 +163,7 @@ impl PageService {
         let _counted = self.hold_page(usize::try_from(held).unwrap_or(usize::MAX))?;
         let mut gatherer = FormerFileGatherer::beside(live);
         for revision in former {
-            gatherer = self
-                .gather(gatherer, (revision.manifest, revision.until))
-                .await?;
+            gatherer = self.gather(gatherer, revision).await?;
             if gatherer.is_full() {
                 break;
             }
@@ -174,16 +172,20 @@ impl PageService {
         Ok(Arc::new(FormerFiles(gatherer.found)))
     }
 
-    /// Adds the files of a former revision.
+    /// Adds the files of a former revision, or what it has deleted by name.
     async fn gather(
         &self,
         mut gatherer: FormerFileGatherer,
-        (manifest, until): (Digest, Timestamp),
+        former: FormerRevision,
     ) -> Result<FormerFileGatherer, PageLookupError> {
+        let manifest = former.manifest;
         let object = self.read_object(&manifest).await?;
         let adding = move || {
-            let former = SiteManifest::from_object(object.as_deref()?)?;
-            gatherer.add(former, until);
+            let site = SiteManifest::from_object(object.as_deref()?)?;
+            match former.only_deletes {
+                true => gatherer.deleted.extend(site.deleted),
+                false => gatherer.add(site, former.until),
+            }
             Some(gatherer)
         };
         let added = tokio::task::spawn_blocking(adding).await;
@@ -195,6 +197,7 @@ impl PageService {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::Digest;
 
     fn site(files: &[(&str, &str)], deleted: &[&str]) -> SiteManifest {
         let mut site = SiteManifest::default();

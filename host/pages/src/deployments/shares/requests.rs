@@ -10,8 +10,12 @@ use super::shown_file::site_of_file;
 use super::{NewShare, NewSiteShare};
 use crate::config::Limits;
 use crate::deployments::files::NewSite;
-use crate::deployments::files::requests::{FileSources, SiteType, checked_files, checked_options};
-use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
+use crate::deployments::files::requests::{
+    FileSources, SiteType, checked_files, checked_options, unique_files,
+};
+use crate::deployments::requests::{
+    MAX_TITLE_CHARACTERS, OtherTypesField, check_content, check_slug,
+};
 use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::{check_characters, invalid_request};
@@ -52,6 +56,14 @@ pub struct DeployRequest {
     /// Password that readers must know; never empty.
     #[schema(min_length = 1, max_length = 1024)]
     pub password: Option<String>,
+    /// Only a site has files.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub files: OtherTypesField,
+    /// Only a site has options.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub options: OtherTypesField,
 }
 
 impl DeployRequest {
@@ -105,6 +117,7 @@ pub struct DeploySite {
     #[serde(rename = "type")]
     pub site_type: SiteType,
     /// Files by their paths, with their bytes; from 1 to 100.
+    #[serde(deserialize_with = "unique_files")]
     pub files: FileSources,
     /// Options of the site.
     pub options: Option<SiteOptions>,
@@ -118,6 +131,18 @@ pub struct DeploySite {
     #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 60)]
     pub expires_in: Option<u64>,
+    /// Only a page has a source.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub content: OtherTypesField,
+    /// Only a page may be shown once.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub one_time: OtherTypesField,
+    /// Only a page has a password.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub password: OtherTypesField,
 }
 
 /// Page or site to publish, as the description has it.

@@ -5,19 +5,55 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// File without an ending whose type Apple prescribes.
 const APP_SITE_ASSOCIATION: &str = "apple-app-site-association";
 /// Types outside of `text/` whose files are texts that compress well.
-const COMPRESSIBLE_TYPES: [&str; 12] = [
+const COMPRESSIBLE_TYPES: [&str; 17] = [
     "application/json",
-    "application/javascript",
-    "application/manifest+json",
+    "application/json5",
+    "application/rtf",
+    "application/sql",
+    "application/toml",
+    "application/vnd.ms-fontobject",
     "application/wasm",
     "application/xml",
-    "application/xhtml+xml",
-    "application/vnd.ms-fontobject",
+    "application/xml-dtd",
+    "application/yaml",
+    "font/collection",
     "font/otf",
     "font/ttf",
     "image/bmp",
-    "image/svg+xml",
-    "image/x-icon",
+    "image/vnd.microsoft.icon",
+    "model/obj",
+    "model/stl",
+];
+/// Types by endings, where IANA's registry has another one than the table of `mime_guess`, or that has none.
+const REGISTERED_TYPES: [(&str, &str); 28] = [
+    ("cer", "application/pkix-cert"),
+    ("cjs", "text/javascript"),
+    ("dtd", "application/xml-dtd"),
+    ("ico", "image/vnd.microsoft.icon"),
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("m4a", "audio/mp4"),
+    ("m4b", "audio/mp4"),
+    ("m4v", "video/mp4"),
+    ("map", "application/json"),
+    ("mjs", "text/javascript"),
+    ("mka", "audio/matroska"),
+    ("mkv", "video/matroska"),
+    ("obj", "model/obj"),
+    ("otf", "font/otf"),
+    ("pem", "application/pem-certificate-chain"),
+    ("psd", "image/vnd.adobe.photoshop"),
+    ("rar", "application/vnd.rar"),
+    ("sql", "application/sql"),
+    ("stl", "model/stl"),
+    ("swf", "application/vnd.adobe.flash.movie"),
+    ("toml", "application/toml"),
+    ("ts", "video/mp2t"),
+    ("vcf", "text/vcard"),
+    ("woff", "font/woff"),
+    ("xsl", "application/xslt+xml"),
+    ("xslt", "application/xslt+xml"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
 ];
 
 /// Bytes of the smallest file of which encodings are made: they save less than their headers cost of a smaller one.
@@ -56,9 +92,16 @@ fn essence(path: &str) -> &'static str {
     if name == APP_SITE_ASSOCIATION {
         return "application/json";
     }
-    mime_guess::from_path(name)
-        .first_raw()
-        .unwrap_or(UNKNOWN_TYPE)
+    let registered = name.rsplit_once('.').and_then(|(_, ending)| {
+        let mut types = REGISTERED_TYPES.iter();
+        types.find(|(known, _)| known.eq_ignore_ascii_case(ending))
+    });
+    match registered {
+        Some(&(_, essence)) => essence,
+        None => mime_guess::from_path(name)
+            .first_raw()
+            .unwrap_or(UNKNOWN_TYPE),
+    }
 }
 
 #[cfg(test)]
@@ -81,8 +124,21 @@ mod tests {
             ("logo.svg", "image/svg+xml"),
             ("logo.png", "image/png"),
             ("logo.avif", "image/avif"),
-            ("favicon.ico", "image/x-icon"),
+            ("favicon.ico", "image/vnd.microsoft.icon"),
             ("font.woff2", "font/woff2"),
+            ("font.woff", "font/woff"),
+            ("font.otf", "font/otf"),
+            ("font.TTF", "font/ttf"),
+            ("lib.cjs", "text/javascript; charset=utf-8"),
+            ("song.m4a", "audio/mp4"),
+            ("api.yaml", "application/yaml"),
+            ("api.yml", "application/yaml"),
+            ("part.ts", "video/mp2t"),
+            ("list.m3u8", "application/vnd.apple.mpegurl"),
+            ("photo.webp", "image/webp"),
+            ("photo.jxl", "image/jxl"),
+            ("README.md", "text/markdown; charset=utf-8"),
+            ("card.vcf", "text/vcard; charset=utf-8"),
             ("paper.pdf", "application/pdf"),
             (".well-known/apple-app-site-association", "application/json"),
             ("LICENSE", "application/octet-stream"),
@@ -92,7 +148,12 @@ mod tests {
         }
         assert!(is_html("a.html") && !is_html("a.svg"));
         let is_encoded = |path, bytes| is_encoded(path, bytes, 1_000);
-        assert!(is_encoded("a.svg", 256) && is_encoded("a.js", 1_000));
+        for path in [
+            "a.svg", "a.otf", "a.ttf", "a.map", "a.wasm", "a.yml", "a.ico",
+        ] {
+            assert!(is_encoded(path, 256), "{path}");
+        }
+        assert!(is_encoded("a.js", 1_000) && !is_encoded("a.woff2", 500));
         assert!(
             !is_encoded("a.png", 500) && !is_encoded("a.js", 255) && !is_encoded("a.js", 1_001)
         );

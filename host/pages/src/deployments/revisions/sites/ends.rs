@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
 use crate::deployments::address::announce_change;
@@ -13,7 +14,7 @@ use crate::deployments::store::{look_through_files, mark_garbage};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
-use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
+use svc_base::ids::{ProjectId, RevisionId};
 
 /// Drafts that one transaction ends at most, so that none holds the writer for long.
 const DRAFTS_PER_STEP: u32 = 100;
@@ -40,7 +41,8 @@ impl Revisions {
             if open_tabs::forget_revision(tx, &deployment, &id)? {
                 announce_change(tx, &config, &address, now)?;
             }
-            if delete_in(tx, (&project, &deployment), &id, now)? {
+            if let Some(named) = store::delete(tx, &deployment, &id)? {
+                mark_ended(tx, &project, named, now)?;
                 projects::record_audit(tx, &project, AuditAction::RevisionDelete, &id, now)?;
             }
             Ok(())
@@ -50,7 +52,7 @@ impl Revisions {
         Ok(())
     }
 
-    /// Ends drafts of sites that were never live and are old.
+    /// Ends drafts of sites that were never live, and that nobody has made or asked for in a long time.
     ///
     /// # Errors
     /// Those of the database; the next call goes on.
@@ -64,10 +66,16 @@ impl Revisions {
                 .control
                 .read(move |c| store::list_old_drafts(c, before, DRAFTS_PER_STEP));
             let drafts = listed.await?;
+            if drafts.is_empty() {
+                return Ok(());
+            }
             let is_last = drafts.len() < DRAFTS_PER_STEP as usize;
             let ended = self.infra.control.write(move |tx| {
-                for (project, deployment, id) in &drafts {
-                    delete_in(tx, (project, deployment), id, now)?;
+                for (project, id) in &drafts {
+                    // It may have been released, or asked for again, since it was listed.
+                    if let Some(named) = store::delete_old_draft(tx, id, before)? {
+                        mark_ended(tx, project, named, now)?;
+                    }
                 }
                 Ok::<_, control::Error>(())
             });
@@ -86,24 +94,24 @@ impl Revisions {
         let now = self.now();
         self.infra
             .control
-            .write(move |tx| open_tabs::forget_old(tx, now))
+            .write(move |tx| {
+                let unnamed = open_tabs::forget_old(tx, now)?;
+                let mut unnamed = unnamed.iter();
+                unnamed.try_for_each(|manifest| mark_garbage(tx, manifest, now))
+            })
             .await
     }
 }
 
-/// Deletes a revision that is not live, inside a transaction; returns whether it was there.
-fn delete_in(
+/// Marks the content of a revision that has ended, inside the transaction that ends it.
+fn mark_ended(
     tx: &Tx<'_>,
-    (project, deployment): (&ProjectId, &DeploymentId),
-    id: &RevisionId,
+    project: &ProjectId,
+    named: [Option<Digest>; 3],
     now: Timestamp,
-) -> Result<bool, control::Error> {
-    let Some(digests) = store::delete(tx, deployment, id)? else {
-        return Ok(false);
-    };
-    for digest in digests.iter().flatten() {
+) -> Result<(), control::Error> {
+    for digest in named.iter().flatten() {
         mark_garbage(tx, digest, now)?;
     }
-    look_through_files(tx, &project.to_string())?;
-    Ok(true)
+    look_through_files(tx, &project.to_string())
 }

@@ -10,4 +10,5 @@ pub mod routes;
 mod service;
 
 pub use model::{ReleasedSite, SiteSource, StoredSiteFile};
+pub use releases::first_page_missing;
 pub use service::SiteArchive;

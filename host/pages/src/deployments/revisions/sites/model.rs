@@ -9,7 +9,7 @@ use crate::content::{self, Digest};
 use crate::deployments::files::{NewSite, NewSiteFile, SiteTitle};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::revisions::model::{Edit, Revision};
-use crate::deployments::sites::{FileReader, SiteManifest, SiteOptions};
+use crate::deployments::sites::{FileReader, SiteFile, SiteManifest, SiteOptions};
 use svc_base::ids::RevisionId;
 
 /// Document whose title is that of the site.
@@ -131,18 +131,29 @@ pub(super) struct BaseSite {
     pub(super) manifest: SiteManifest,
 }
 
-/// Returns the title of a site's new revision. That of the base stays with its start page.
+/// Returns the title of a site's new revision. That of the base stays with its start page, however that is sent.
 pub(super) fn title_of(given: Option<String>, new: &NewSite, base: &BaseSite) -> SiteTitle {
-    let before = base.manifest.files.get(START_PAGE).map(|file| file.digest);
-    let after = match new.files.get(START_PAGE) {
-        Some(NewSiteFile::Kept(file)) => Some(file.digest),
-        Some(NewSiteFile::Named(digest, _)) => Some(*digest),
-        Some(NewSiteFile::Inline(_) | NewSiteFile::Stored(_)) | None => None,
-    };
+    let (before, after) = (
+        base.manifest.files.get(START_PAGE),
+        new.files.get(START_PAGE),
+    );
     let title = base.revision.title.clone();
-    match given {
-        Some(given) => SiteTitle::Given(given),
-        None if after.is_some() && after == before => SiteTitle::Given(title),
-        None => SiteTitle::OfStartPage(title),
+    match (given, before.zip(after)) {
+        (Some(given), _) => SiteTitle::Given(given),
+        (None, Some((before, after))) if has_bytes_of(after, before) => SiteTitle::Given(title),
+        (None, _) => SiteTitle::OfStartPage(title),
+    }
+}
+
+/// Whether a new file has the bytes of a stored one.
+fn has_bytes_of(new: &NewSiteFile, stored: &SiteFile) -> bool {
+    match new {
+        NewSiteFile::Kept(file) => file.digest == stored.digest,
+        NewSiteFile::Named(digest, _) => *digest == stored.digest,
+        NewSiteFile::Stored(file) => file.digest == stored.digest,
+        // Hashed only where the lengths agree.
+        NewSiteFile::Inline(bytes) => {
+            bytes.len() as u64 == stored.bytes && Digest::of(bytes) == stored.digest
+        }
     }
 }

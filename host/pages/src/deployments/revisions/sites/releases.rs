@@ -1,10 +1,11 @@
 //! Sites of a project's release: prepared like any other revision, while nothing answers them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::model::{ReleasedSite, SiteSource, title_of, with_options};
-use crate::deployments::files::{PreparedSite, SiteTarget, SiteTitle};
-use crate::deployments::frontends::Frontend;
+use crate::content::Digest;
+use crate::deployments::files::{FileError, PreparedSite, SiteTarget, SiteTitle};
+use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::revisions::line_changes::LineChanges;
 use crate::deployments::revisions::model::RevisionError;
 use crate::deployments::revisions::release_pages::{
@@ -13,6 +14,18 @@ use crate::deployments::revisions::release_pages::{
 use crate::deployments::revisions::service::Revisions;
 use crate::deployments::sites::{SiteManifest, SiteOptions};
 use crate::projects::Project;
+
+/// Returns the first page of a release that names a file which an error says is missing.
+pub fn first_page_missing(pages: &[PageToRelease], error: &RevisionError) -> Option<usize> {
+    let RevisionError::Frontend(FrontendError::Files(FileError::Missing(missing))) = error else {
+        return None;
+    };
+    let missing: HashSet<&Digest> = missing.iter().collect();
+    pages.iter().position(|page| match &page.content {
+        ReleasedContent::Site(site) => site.source.named().any(|named| missing.contains(&named)),
+        ReleasedContent::Text(_) => false,
+    })
+}
 
 /// Site of a release that was only tried.
 #[derive(Clone, Copy, Debug)]

@@ -7,13 +7,16 @@ use svc_base::numbers::optional_whole_number;
 use utoipa::ToSchema;
 
 use super::model::{NewSiteContent, NewSiteDraft, SiteChanges, SiteSource};
-use crate::deployments::files::requests::{FileSources, checked_files, checked_options};
+use crate::deployments::files::requests::{
+    FileSources, checked_files, checked_options, optional_unique_files, unique_files,
+};
 use crate::deployments::model::DeploymentType;
-use crate::deployments::requests::MAX_TITLE_CHARACTERS;
+use crate::deployments::requests::{MAX_TITLE_CHARACTERS, OtherTypesField};
 use crate::deployments::revisions::RevisionError;
 use crate::deployments::revisions::model::Edit;
 use crate::deployments::revisions::requests::{
-    CreateRevision, MAX_EDITS, MAX_MESSAGE_CHARACTERS, Republish, check_edit, require_id,
+    CreateRevision, MAX_EDITS, MAX_MESSAGE_CHARACTERS, Republish, check_edit, refuse_new_slug,
+    require_id,
 };
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::{check_characters, invalid_request};
@@ -42,7 +45,7 @@ pub struct SiteEdit {
 #[serde(deny_unknown_fields)]
 pub struct SiteChangesRequest {
     /// New files, and other bytes of those that are there.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unique_files")]
     pub set: FileSources,
     /// Paths of files that go.
     #[serde(default)]
@@ -61,17 +64,26 @@ pub struct CreateSiteRevision {
     #[schema(required = true, value_type = String, format = "uuid")]
     pub base_revision_id: Option<String>,
     /// All files by their paths.
+    #[serde(default, deserialize_with = "optional_unique_files")]
     pub files: Option<FileSources>,
     /// Changes of the base revision's files.
     pub changes: Option<SiteChangesRequest>,
     /// Options; those of the base revision if absent.
     pub options: Option<SiteOptions>,
-    /// The site's title; that of its `index.html` if absent, else the active revision's.
+    /// The site's title. If absent that of its `index.html`, where that is another file than before, else the active revision's.
     #[schema(max_length = 200)]
     pub title: Option<String>,
     /// Why it is made.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
+    /// Only a page has a source.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub content: OtherTypesField,
+    /// Only a page has a source to edit.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub edits: OtherTypesField,
 }
 
 /// A draft of a page or of a site, as the description has it.
@@ -89,18 +101,24 @@ pub enum CreateRevisionRequest {
 #[serde(deny_unknown_fields)]
 pub struct RepublishSite {
     /// All files by their paths; one at least.
+    #[serde(deserialize_with = "unique_files")]
     pub files: FileSources,
     /// Options; as they were, if absent.
     pub options: Option<SiteOptions>,
-    /// The site's title; that of its `index.html` if absent, else as it was.
+    /// The site's title. If absent that of its `index.html`, where that is another file than before, else as it was.
     #[schema(max_length = 200)]
     pub title: Option<String>,
     /// May repeat the frontend's type; another one is refused.
     #[serde(rename = "type")]
     pub named_type: Option<DeploymentType>,
+    /// A slug never changes: anything but an empty one is refused.
+    pub requested_slug: Option<String>,
     /// Whether tabs that were opened before get no file of then any more.
+    pub forget: Option<bool>,
+    /// Only a page has a source.
     #[serde(default)]
-    pub forget: bool,
+    #[schema(ignore)]
+    pub content: OtherTypesField,
 }
 
 /// New content for a page or a site, as the description has it.
@@ -139,13 +157,14 @@ impl RepublishSite {
     /// # Errors
     /// `invalid_request`, `path_refused`.
     pub(super) fn checked(self) -> Result<NewSiteContent, Problem> {
+        refuse_new_slug(self.requested_slug.as_deref())?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         Ok(NewSiteContent {
             named_type: self.named_type,
             files: checked_files(self.files)?,
             options: self.options.map(checked_options).transpose()?,
             title: self.title.filter(|title| !title.is_empty()),
-            forget: self.forget,
+            forget: self.forget.unwrap_or(false),
         })
     }
 }
@@ -159,7 +178,8 @@ impl CreateSiteRevision {
         let base = require_id("base_revision_id", self.base_revision_id)?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_characters("message", self.message.as_deref(), MAX_MESSAGE_CHARACTERS)?;
-        let source = checked_source(self.files, self.changes)?;
+        let changes_more = self.options.is_some() || self.title.is_some();
+        let source = checked_source(self.files, self.changes, changes_more)?;
         Ok(NewSiteDraft {
             base: base.parse().ok(),
             source,
@@ -170,17 +190,19 @@ impl CreateSiteRevision {
     }
 }
 
-/// The files that a request has: all of them, or changes of those that are there.
+/// The files that a request has: all of them, or changes of those that are there. Changes may be empty where the request changes more than
+/// files.
 ///
 /// # Errors
 /// `invalid_request`, `path_refused`.
 pub fn checked_source(
     files: Option<FileSources>,
     changes: Option<SiteChangesRequest>,
+    changes_more: bool,
 ) -> Result<SiteSource, Problem> {
     match (files, changes) {
         (Some(files), None) => Ok(SiteSource::Files(checked_files(files)?)),
-        (None, Some(changes)) => Ok(SiteSource::Changes(changes.checked()?)),
+        (None, Some(changes)) => Ok(SiteSource::Changes(changes.checked(changes_more)?)),
         (None, None) => Err(invalid_request(
             "missing field `files`: send all files, or `changes` of the base revision's.",
         )),
@@ -189,7 +211,7 @@ pub fn checked_source(
 }
 
 impl SiteChangesRequest {
-    fn checked(self) -> Result<SiteChanges, Problem> {
+    fn checked(self, may_be_empty: bool) -> Result<SiteChanges, Problem> {
         let edits: Vec<(String, Edit)> = self
             .edits
             .into_iter()
@@ -217,9 +239,10 @@ impl SiteChangesRequest {
         for (index, (_, edit)) in (0..).zip(&edits) {
             check_edit(&format!("changes.edits[{index}]"), edit)?;
         }
-        if self.set.is_empty() && self.delete.is_empty() && edits.is_empty() {
+        let is_empty = self.set.is_empty() && self.delete.is_empty() && edits.is_empty();
+        if is_empty && !may_be_empty {
             return Err(invalid_request(
-                "`changes` is empty: send `set`, `delete` or `edits`.",
+                "`changes` is empty: send `set`, `delete` or `edits`, or other `options` or another `title` beside it.",
             ));
         }
         let edited: BTreeSet<&str> = edits.iter().map(|(path, _)| path.as_str()).collect();

@@ -11,7 +11,6 @@ use super::model::{
     with_options,
 };
 use crate::content;
-use crate::control;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::deployments::files::{
@@ -173,18 +172,23 @@ impl Revisions {
     ) -> Result<CreatedDraft, RevisionError> {
         let (caps, now) = (self.capacity.cap_check(), self.now());
         let (project, workspace) = (project.id, project.workspace.id);
-        let (files, published) = (site.files(), site.publication.published());
-        let (title, deletes_files) = (site.title.clone(), site.deletes_files);
-        let kept = self.infra.control.write(move |tx| {
-            let frontend = active_in(tx, &project, &deployment)?;
-            let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+        let (files, deletes_files) = (site.files(), site.deletes_files);
+        let published = site.publication.published();
+        let (title, warnings) = (site.title.clone(), site.warnings.clone());
+        let keeping = self.infra.control.write(move |tx| {
+            let active = active_in(tx, &project, &deployment)?.active_revision;
+            let active = active.ok_or(FrontendError::NotFound)?;
             if active != draft.active {
                 return Err(RevisionError::Conflict(active));
             }
-            let same = store::find_same(tx, &deployment, &published.source, &title)
-                .map_err(control::Error::from)?;
+            let content = (&published.source, title.as_str());
+            let same = store::find_same(tx, &deployment, content, deletes_files)?;
             let (deduplicated, id) = (same.is_some(), same.unwrap_or(draft.id));
-            if !deduplicated {
+            if deduplicated {
+                // That of the older draft may say something else of what is deleted by name.
+                mark_garbage(tx, &published.artifact, now)?;
+                store::keep_draft(tx, &id, now)?;
+            } else {
                 caps.check_content(tx, &workspace)?;
                 let made = NewRevision {
                     id,
@@ -195,16 +199,12 @@ impl Revisions {
                     bytes: published.bytes,
                     message: draft.message.as_deref(),
                     kind: RevisionKind::Draft,
+                    warnings: &warnings,
                 };
                 store::insert(tx, &deployment, &made, now)?;
                 projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
             }
-            if deduplicated {
-                // That of the older draft may say something else of what is deleted by name.
-                mark_garbage(tx, &published.artifact, now)?;
-            }
             if deletes_files {
-                // An older draft with the same content deletes by name what this one does.
                 store::set_deletions(tx, &id, &published.artifact, now)?;
             }
             files.adopt_draft(tx, &id, now)?;
@@ -218,7 +218,7 @@ impl Revisions {
             keep.store(tx, &drafted)?;
             Ok(drafted)
         });
-        let kept = kept.await;
+        let kept = keeping.await;
         // The rows hold the content from here on.
         drop(site);
         kept
@@ -295,7 +295,7 @@ impl Revisions {
         let (id, now, project) = (frontend.id, self.now(), project.clone());
         let (address, caps) = (address_of(frontend, &project), self.capacity.cap_check());
         let (files, title, deletes_files) = (site.files(), site.title, site.deletes_files);
-        let tabs = self.open_tabs(now, forget);
+        let (tabs, warnings) = (self.open_tabs(now, forget), site.warnings.clone());
         let published =
             self.pipeline
                 .publish(site.publication, address, now, move |tx, published| {
@@ -312,6 +312,7 @@ impl Revisions {
                         message: None,
                         published,
                         tabs,
+                        warnings: &warnings,
                     };
                     publish_in(tx, &frontend, &made, now)?;
                     if deletes_files {
