@@ -18,7 +18,7 @@ use tower::Service;
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
-use super::canonical_path::{canonicalize, with_path};
+use super::canonical_path::{canonicalize, refused_file, with_path};
 use super::guard::{AnswerGuard, run_guarded};
 use super::linger;
 use super::mounts::RequestTarget;
@@ -479,7 +479,12 @@ fn admit_request(
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
     let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
-    if let Some(path) = canonicalize(request.uri().path())? {
+    let path = request.uri().path();
+    let canonical = canonicalize(path).map_err(|problem| match *request.method() {
+        Method::PUT => refused_file(path).unwrap_or(problem),
+        _ => problem,
+    });
+    if let Some(path) = canonical? {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
