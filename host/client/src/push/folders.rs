@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::frontends::FrontendHandle;
 use crate::output::member_text;
 use crate::publish::print_warnings;
-use crate::revisions::release_note;
+use crate::revisions::{ReleaseOptions, release_note};
 use crate::sites::{
     LiveSite, NewSite, SiteChange, SiteDifference, SiteFolder, SitePublisher, is_media, media_site,
     publishing_hints, remember_published,
@@ -73,8 +73,7 @@ impl PushCommand {
             ));
             return out.print_answer(&document, &member_text(&draft, "preview_url"));
         }
-        let message = self.message.as_deref();
-        let done = found.promote(&live.base, &draft, message).await?;
+        let done = found.promote(&live.base, &draft, self.release()).await?;
         let digest = member_text(&draft["revision"], "content_sha256");
         live.remember_folder(&site, options.as_ref(), &digest);
         out.print_note(&release_note(&done));
@@ -155,7 +154,9 @@ impl WatchCommand {
             message: None,
         };
         let draft = publisher(found, &site).draft(change).await?;
-        let done = found.promote(&live.base, &draft, None).await?;
+        let done = found
+            .promote(&live.base, &draft, ReleaseOptions::default())
+            .await?;
         let digest = member_text(&draft["revision"], "content_sha256");
         live.remember_folder(&site, options.as_ref(), &digest);
         let out = self.common.output();

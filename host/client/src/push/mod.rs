@@ -12,7 +12,7 @@ use super::file_watcher::{FileWatcher, MAX_WATCHED};
 use super::frontends::{FrontendHandle, read_source_of_type};
 use super::output::member_text;
 use super::projects::ProjectSelectionArgs;
-use super::revisions::release_note;
+use super::revisions::{ReleaseOptions, release_note};
 use super::sites::{SiteOptionArgs, is_folder, is_media, slug_of_site};
 use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, endpoints, report_failure};
@@ -32,6 +32,9 @@ pub struct PushCommand {
     /// Of a folder: publish it although somebody else has published since you last did
     #[arg(long)]
     force: bool,
+    /// Of a folder: open tabs get no file of before any more
+    #[arg(long, conflicts_with = "draft")]
+    forget: bool,
     /// Make a draft with a preview, and leave what is live
     #[arg(long, conflicts_with = "promote")]
     draft: bool,
@@ -123,9 +126,7 @@ impl PushCommand {
                 &member_text(&draft, "preview_url"),
             );
         }
-        let done = found
-            .promote(&base, &draft, self.message.as_deref())
-            .await?;
+        let done = found.promote(&base, &draft, self.release()).await?;
         out.print_note(&release_note(&done));
         let url = &done["frontend"]["url"];
         out.print_answer(&document(url, true), url.as_str().unwrap_or_default())
@@ -139,11 +140,19 @@ impl PushCommand {
     /// When an option is for a folder, and the file is none.
     fn is_for_site(&self) -> Result<bool> {
         let is_site = is_folder(&self.file) || is_media(&self.file);
-        match !is_site && (self.site_options.is_given() || self.force) {
+        match !is_site && (self.site_options.is_given() || self.force || self.forget) {
             true => Err(CliFailure::local(
-                "`--fallback`, `--immutable` and `--force` are for a folder. Nothing was sent.",
+                "`--fallback`, `--immutable`, `--force` and `--forget` are for a folder. Nothing was sent.",
             )),
             false => Ok(is_site),
+        }
+    }
+
+    /// Choices of the release.
+    fn release(&self) -> ReleaseOptions<'_> {
+        ReleaseOptions {
+            message: self.message.as_deref(),
+            forget: self.forget,
         }
     }
 }
@@ -169,12 +178,12 @@ impl FrontendHandle {
         &self,
         base: &str,
         draft: &Value,
-        message: Option<&str>,
+        options: ReleaseOptions<'_>,
     ) -> Result<Value> {
         let revision = draft["revision"]["revision_id"]
             .as_str()
             .unwrap_or_default();
-        self.release(&endpoints::PROMOTE, revision, base, message)
+        self.release(&endpoints::PROMOTE, revision, base, options)
             .await
     }
 }
@@ -273,7 +282,9 @@ impl WatchCommand {
             message: None,
         };
         let draft = found.draft(&base, new).await?;
-        found.promote(&base, &draft, None).await?;
+        found
+            .promote(&base, &draft, ReleaseOptions::default())
+            .await?;
         let size = TextDifference::between(("", &live.content), ("", &source.content)).size();
         self.common
             .output()
