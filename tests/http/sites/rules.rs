@@ -317,7 +317,13 @@ async fn headers_replace_defaults_and_never_the_platforms() {
         .collect();
     assert_eq!(policies.len(), 2);
     assert!(policies[0].to_str().unwrap().starts_with("sandbox"));
-    assert_eq!(stranger.header("service-worker-allowed"), None);
+    for name in [
+        "service-worker-allowed",
+        "cross-origin-opener-policy",
+        "cross-origin-embedder-policy",
+    ] {
+        assert_eq!(stranger.header(name), None, "{name}");
+    }
     assert_eq!(stranger.header("x-content-type-options"), Some("nosniff"));
 }
 
