@@ -86,18 +86,18 @@ impl PushCommand {
 }
 
 impl WatchCommand {
-    /// Publishes the folder for the first time, and reports its URL.
-    pub(super) async fn publish_site_first(&self, found: &mut FrontendHandle) -> Result<()> {
+    /// Publishes the folder for the first time, and reports its URL; returns the live revision.
+    pub(super) async fn publish_site_first(&self, found: &mut FrontendHandle) -> Result<String> {
         let out = self.common.output();
         let there = found
             .api
             .call(&endpoints::FRONTEND, &found.path_parts())
             .send()
             .await;
-        let page = match there {
+        let (page, revision) = match there {
             Ok(page) => {
-                self.publish_site_change(found, None).await?;
-                page
+                let revision = self.publish_site_change(found, None).await?;
+                (page, Some(revision))
             }
             Err(failure) if failure.is_not_found() => {
                 let site = read_site(&self.file)?;
@@ -114,14 +114,18 @@ impl WatchCommand {
                 print_warnings(out, &page);
                 let (slug, url) = (member_text(&page, "slug"), member_text(&page, "url"));
                 print_hints(out, (&site, &slug, &url));
-                page
+                (page, None)
             }
             Err(failure) => return Err(failure),
         };
         // If the slug was taken, the server chose another.
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
-        out.print_answer(&document, &member_text(&page, "url"))
+        out.print_answer(&document, &member_text(&page, "url"))?;
+        match revision {
+            Some(revision) => Ok(revision),
+            None => found.active_revision().await,
+        }
     }
 
     /// Publishes the folder if it differs from the live files, which must be `ours`; returns the live revision.

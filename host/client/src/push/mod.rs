@@ -207,11 +207,10 @@ impl WatchCommand {
         }
         // A build may take the folder away for a moment.
         let is_site = is_folder(&self.file) || is_media(&self.file);
-        match is_site {
+        let mut ours = match is_site {
             true => self.publish_site_first(&mut found).await?,
             false => self.publish_first(&mut found).await?,
-        }
-        let mut ours = found.active_revision().await?;
+        };
         loop {
             watching.wait_for_change().await;
             let published = match is_site {
@@ -234,17 +233,17 @@ impl WatchCommand {
         }
     }
 
-    /// Publishes the file for the first time, and reports its URL.
-    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
+    /// Publishes the file for the first time, and reports its URL; returns the live revision.
+    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<String> {
         let there = found
             .api
             .call(&endpoints::FRONTEND, &found.path_parts())
             .send()
             .await;
-        let page = match there {
+        let (page, revision) = match there {
             Ok(page) => {
-                self.publish_change(found, None).await?;
-                page
+                let revision = self.publish_change(found, None).await?;
+                (page, Some(revision))
             }
             Err(failure) if failure.is_not_found() => {
                 let source = SourceToPublish::read(&self.file, None)?;
@@ -255,16 +254,20 @@ impl WatchCommand {
                 let asked = found
                     .api
                     .call(&endpoints::CREATE_FRONTEND, &[&found.project.id]);
-                asked.body(body).send().await?
+                let page = asked.body(body).send().await?;
+                (page, None)
             }
             Err(failure) => return Err(failure),
         };
         // If the slug was taken, the server chose another.
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
-        self.common
-            .output()
-            .print_answer(&document, &member_text(&page, "url"))
+        let url = member_text(&page, "url");
+        self.common.output().print_answer(&document, &url)?;
+        match revision {
+            Some(revision) => Ok(revision),
+            None => found.active_revision().await,
+        }
     }
 
     /// Publishes the file if it differs from the live source, which must be `ours`; returns the live revision.
