@@ -1,7 +1,7 @@
 //! `_headers`: a path, and below it the headers of its answers.
 
 use super::lines::{RuleLine, RuleText};
-use super::pattern::Pattern;
+use super::pattern::{Pattern, StarPlace};
 use super::{Fault, Header, HeaderRule, Reason, RuleFile, excerpt};
 
 /// Most rules of the file.
@@ -101,7 +101,7 @@ fn begin(text: RuleText<'_>, line: RuleLine<'_>, before: usize) -> Result<OpenRu
         let reason = format!("The file has more than {MAX_RULES} paths: leave some out.");
         return Err(fault(reason.into()));
     }
-    let pattern = Pattern::parse(line.text).map_err(fault)?;
+    let pattern = Pattern::parse(line.text, StarPlace::Anywhere).map_err(fault)?;
     Ok(OpenRule {
         line: line.number,
         rule: HeaderRule {

@@ -1,4 +1,4 @@
-//! Patterns of paths: texts, placeholders for whole segments, and `*` for the rest.
+//! Patterns of paths: texts, placeholders for whole segments, and `*` for the rest, or for what is before an ending.
 
 use super::{PatternPart, Reason, excerpt};
 
@@ -7,6 +7,15 @@ const REST_NAME: &str = "splat";
 
 /// Most placeholders of a pattern, with its `*`.
 const MAX_CAPTURES: usize = 16;
+
+/// Place of `*` in a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StarPlace {
+    /// At the end, as targets name what it stands for.
+    End,
+    /// Anywhere, with a text after it or none.
+    Anywhere,
+}
 
 /// A pattern of paths.
 #[derive(Debug, Default)]
@@ -19,14 +28,18 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Reads a pattern.
-    pub(super) fn parse(text: &str) -> Result<Self, Reason> {
+    pub(super) fn parse(text: &str, star: StarPlace) -> Result<Self, Reason> {
         let path = path_of(text)?;
-        let (path, has_rest) = match path.strip_suffix('*') {
-            Some(path) => (path, true),
-            None => (path, false),
+        let (path, ending) = match path.split_once('*') {
+            Some((path, ending)) => (path, Some(ending)),
+            None => (path, None),
         };
-        if path.contains('*') {
-            return Err("`*` stands once, at the end of a path: write a placeholder such as `:name` for a segment before it.".into());
+        let has_rest = ending.is_some();
+        let ending = ending.unwrap_or_default();
+        match star {
+            StarPlace::End if !ending.is_empty() => return Err("`*` stands once, at the end of a path: write a placeholder such as `:name` for a segment before it.".into()),
+            StarPlace::Anywhere if ending.contains('*') => return Err("`*` stands once in a path: write a rule for each of its endings.".into()),
+            StarPlace::End | StarPlace::Anywhere => {}
         }
         let mut pattern = Self::default();
         let mut literal = String::new();
@@ -57,8 +70,29 @@ impl Pattern {
         pattern.add_text(&mut literal);
         if has_rest {
             pattern.add_capture(PatternPart::Rest, REST_NAME)?;
+            pattern.add_ending(ending)?;
         }
         Ok(pattern)
+    }
+
+    /// Adds the text after `*`, which has no placeholders: what is before it has one length then.
+    fn add_ending(&mut self, ending: &str) -> Result<(), Reason> {
+        let mut literal = String::new();
+        let last = ending.matches('/').count();
+        for (number, segment) in ending.split('/').enumerate() {
+            if segment.starts_with(':') {
+                return Err("A placeholder stands before `*`: write a text after it.".into());
+            }
+            if number > 0 {
+                literal.push('/');
+            }
+            if segment.is_empty() && (1..last).contains(&number) {
+                return Err("The path has an empty segment: write one slash.".into());
+            }
+            literal.push_str(&decode_segment(segment, number == 0)?);
+        }
+        self.add_text(&mut literal);
+        Ok(())
     }
 
     /// Returns the number of the capture with a name.
@@ -139,7 +173,7 @@ fn path_of(text: &str) -> Result<&str, Reason> {
     }
 }
 
-/// Decodes a segment of a path; `goes_on` if `*` follows it.
+/// Decodes a segment of a path; `goes_on` if `*` is beside it.
 fn decode_segment(segment: &str, goes_on: bool) -> Result<String, Reason> {
     let fault = || {
         Reason::from(

@@ -1,7 +1,7 @@
 //! `_redirects`: a rule a line, `from to [status]`.
 
 use super::lines::RuleText;
-use super::pattern::Pattern;
+use super::pattern::{Pattern, StarPlace};
 use super::target::{self, TargetBounds};
 use super::{Fault, Reason, Redirect, RuleFile, excerpt};
 
@@ -39,7 +39,7 @@ fn parse_rule(line: &str, within_site: bool) -> Result<Redirect, Reason> {
     let (Some(from), Some(to)) = (words.next(), words.next()) else {
         return Err("A rule has a path and a target: write `/from /to`.".into());
     };
-    let pattern = Pattern::parse(from)?;
+    let pattern = Pattern::parse(from, StarPlace::End)?;
     if is_condition(to) {
         return Err(format!(
             "Query strings of requests take no part in rules: leave `{}` out.",

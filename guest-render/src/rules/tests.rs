@@ -276,6 +276,23 @@ fn headers_have_their_forms() {
 }
 
 #[test]
+fn headers_may_be_for_paths_with_an_ending() {
+    for (path, expected) in [
+        ("/*", "{*}"),
+        ("/*.js", "{*}.js"),
+        ("/assets/*.%6as", "assets/{*}.js"),
+        ("/a-*", "a-{*}"),
+        ("/a/*/b/c.js", "a/{*}/b/c.js"),
+        ("/a/*/", "a/{*}/"),
+        ("/*..", "{*}.."),
+        ("/:a/*.js", "{}/{*}.js"),
+    ] {
+        let rules = headers(&format!("{path}\n X-A: b")).unwrap();
+        assert_eq!(pattern_text(&rules[0].pattern), expected, "{path}");
+    }
+}
+
+#[test]
 fn faults_of_headers_are_named_with_their_lines() {
     let many: String = (0..101)
         .map(|number| format!("/{number}\nX-A: b\n"))
@@ -297,7 +314,13 @@ fn faults_of_headers_are_named_with_their_lines() {
             "leave scheme and host out",
         ),
         ("/a?b\n X-A: b", 1, "Query strings"),
-        ("/*.js\n X-A: b", 1, "at the end"),
+        ("/*/*.js\n X-A: b", 1, "stands once"),
+        ("/**\n X-A: b", 1, "stands once"),
+        ("/*/:a\n X-A: b", 1, "before `*`"),
+        ("/a/*:b\n X-A: b", 1, "before `*`"),
+        ("/a/*//b\n X-A: b", 1, "empty segment"),
+        ("/a/*/../b\n X-A: b", 1, "`..`"),
+        ("/a/*%2fb\n X-A: b", 1, "encoded slash"),
         ("/a\n X-A", 2, "`X-A` is no header"),
         ("/a\n ! X-A", 2, "takes no header away"),
         ("/a\n X-A:", 2, "no value"),

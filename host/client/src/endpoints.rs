@@ -95,9 +95,9 @@ endpoints! {
     /// Deletes a revision.
     DELETE_REVISION: DELETE "/api/v1/projects/{id}/frontends/{target}/revisions/{revision_id}" [] {} => NOTHING;
     /// Makes a draft live.
-    PROMOTE: POST "/api/v1/projects/{id}/frontends/{target}/promote" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
+    PROMOTE: POST "/api/v1/projects/{id}/frontends/{target}/promote" [] {"revision_id" "expected_active_revision_id" "message" "forget"} once => RELEASE;
     /// Makes an earlier revision live again.
-    ROLLBACK: POST "/api/v1/projects/{id}/frontends/{target}/rollback" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
+    ROLLBACK: POST "/api/v1/projects/{id}/frontends/{target}/rollback" [] {"revision_id" "expected_active_revision_id" "message" "forget"} once => RELEASE;
     /// Lists releases.
     RELEASES: GET "/api/v1/projects/{id}/frontends/{target}/releases" [] {} => RELEASES;
     /// Releases several parts of a project at once.

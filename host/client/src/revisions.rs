@@ -92,6 +92,18 @@ pub struct ReleaseArgs {
     /// Reason for the release
     #[arg(long, short)]
     message: Option<String>,
+    /// Of a site: open tabs get no file of before any more
+    #[arg(long)]
+    forget: bool,
+}
+
+/// Choices of a release, beside what becomes live.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReleaseOptions<'a> {
+    /// Reason for it.
+    pub(super) message: Option<&'a str>,
+    /// Whether open tabs get no file of before any more.
+    pub(super) forget: bool,
 }
 
 /// Id of the live revision.
@@ -236,8 +248,12 @@ impl ReleaseArgs {
             Some(expected) => expected,
             None => found.active_revision().await?,
         };
+        let options = ReleaseOptions {
+            message: self.message.as_deref(),
+            forget: self.forget,
+        };
         let done = found
-            .release(call, &self.revision, &expected, self.message.as_deref())
+            .release(call, &self.revision, &expected, options)
             .await?;
         SeenSite::at(found.api.server_url(), &found.project.id, &found.slug).forget();
         common.output().print_note(&release_note(&done));
@@ -254,12 +270,13 @@ impl FrontendHandle {
         call: &'static endpoints::Endpoint,
         revision: &str,
         expected: &str,
-        message: Option<&str>,
+        options: ReleaseOptions<'_>,
     ) -> Result<Value> {
         let body = json!({
             "revision_id": revision,
             "expected_active_revision_id": expected,
-            "message": message,
+            "message": options.message,
+            "forget": options.forget.then_some(true),
         });
         self.api
             .call(call, &self.path_parts())

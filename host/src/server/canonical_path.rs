@@ -4,6 +4,7 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use crate::deployments::sites::{PathFault, path_fault};
 use crate::http::problem::Problem;
 
 /// Characters that stay unencoded in a path segment: RFC 3986's unreserved ones.
@@ -64,6 +65,28 @@ pub(super) fn folder_of_odd_path(path: &str) -> Option<String> {
     is_odd.then_some(folder)
 }
 
+/// Explains the path of a site's file, in an address of the API that has no canonical form; `None` for any other address.
+pub(super) fn refused_file(path: &str) -> Option<Problem> {
+    let mut segments = path.strip_prefix("/api/v1/projects/")?.splitn(5, '/');
+    let (_, frontends, _, files) = (
+        segments.next()?,
+        segments.next()?,
+        segments.next()?,
+        segments.next()?,
+    );
+    let encoded = segments.next()?;
+    if (frontends, files) != ("frontends", "files") {
+        return None;
+    }
+    let decoded = percent_decode_str(encoded);
+    let reason = match decoded.clone().decode_utf8() {
+        Ok(path) => path_fault(&path).unwrap_or("has an encoded slash: write it as it is"),
+        Err(_) => "is no text in UTF-8",
+    };
+    let path = decoded.decode_utf8_lossy().into_owned();
+    Some(PathFault { path, reason }.into())
+}
+
 /// Returns a target with another path.
 pub(super) fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
     let path_and_query = match uri.query() {
@@ -98,6 +121,34 @@ mod tests {
         ] {
             assert_eq!(folder_of_odd_path(path).as_deref(), folder, "{path}");
             assert!(folder.is_none() || canonicalize(path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_of_files_are_refused_with_a_reason() {
+        for (file, said) in [
+            ("a%5Cb", "backslash"),
+            ("a//b", "empty segment"),
+            ("%2e%2e/x", "`..`"),
+            ("a/./b", "`..`"),
+            ("a%00b", "control character"),
+            ("a%2Fb", "encoded slash"),
+            ("%ff", "UTF-8"),
+        ] {
+            let path = format!("/api/v1/projects/p/frontends/site/files/{file}");
+            assert!(canonicalize(&path).is_err(), "{file}");
+            let problem = refused_file(&path).unwrap();
+            let document = problem.document("http://a.example", "r").to_string();
+            assert!(document.contains("path_refused"), "{document}");
+            assert!(document.contains(said), "{file}: {document}");
+        }
+        for path in [
+            "/api/v1/projects/p/frontends/site/content//",
+            "/api/v1/projects/p/frontends//site/files/a",
+            "/api/v1/projects/p/frontends/site/files",
+            "/site/files/a//b",
+        ] {
+            assert!(refused_file(path).is_none(), "{path}");
         }
     }
 

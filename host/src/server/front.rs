@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, head
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
-use super::canonical_path::{canonicalize, with_path};
+use super::canonical_path::{canonicalize, refused_file, with_path};
 use super::guard::{AnswerGuard, run_guarded};
 use super::linger;
 use super::mounts::RequestTarget;
@@ -481,10 +481,20 @@ fn admit_request(
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
     let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
-    if let Some(missing) = missing {
+    let path = request.uri().path();
+    let canonical = match &missing {
         // Its path has no canonical form, and no route sees it.
+        Some(_) => Ok(None),
+        None => canonicalize(path).map_err(|problem| match *request.method() {
+            Method::PUT => refused_file(path).unwrap_or(problem),
+            _ => problem,
+        }),
+    };
+    let canonical = canonical?;
+    if let Some(missing) = missing {
         request.extensions_mut().insert(missing);
-    } else if let Some(path) = canonicalize(request.uri().path())? {
+    }
+    if let Some(path) = canonical {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {

@@ -270,3 +270,42 @@ async fn anybody_shares_a_site_by_the_tool() {
         assert!(text(&problem["detail"]).contains(argument), "{problem}");
     }
 }
+
+#[tokio::test]
+async fn files_may_be_more_than_other_arguments() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let agent = SiteAgent {
+        client: Client::with_credential(&server, &owner.credential),
+        project: owner.project(&server, "House").await,
+    };
+    let files = |bytes: usize| json!({ "index.html": { "text": "x".repeat(bytes) } });
+    let made = agent.create(files(2_000_000)).await;
+    assert_eq!(made["site"]["files"], 1, "{made}");
+    let site = |bytes: usize| {
+        let site = json!({ "type": "site", "files": files(bytes), "requested_slug": "other" });
+        agent.arguments("create", site)
+    };
+    let page = json!({ "type": "markdown", "content": "x".repeat(2_000_000) });
+    let page = agent.arguments("create", page);
+    let share = json!({ "type": "site", "files": files(2_000_000) });
+    for (tool, arguments, is_owner) in [
+        ("manage_frontend", page, true),
+        ("manage_frontend", site(4_200_000), true),
+        ("manage_frontend", site(2_000_000), false),
+        ("manage_backend", site(2_000_000), true),
+        ("deploy_asset", share.clone(), true),
+        ("deploy_asset", share, false),
+    ] {
+        let message = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments },
+        });
+        let mut request = server.post("/mcp").json(&message);
+        if is_owner {
+            request = request.bearer_auth(&owner.credential);
+        }
+        let refused = request.answer().await;
+        refused.problem(413, "payload_too_large");
+    }
+}

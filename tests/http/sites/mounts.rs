@@ -156,6 +156,30 @@ async fn a_site_answers_at_the_root_too() {
 }
 
 #[tokio::test]
+async fn a_frontend_that_hides_files_at_the_root_is_told_so() {
+    let fixture = SiteFixture::with_files(&FILES).await;
+    let page = |slug: &str| json!({ "type": "markdown", "content": "x", "requested_slug": slug });
+    let mut site = page("room");
+    site["type"] = "site".into();
+    site["files"] = texts(&[("index.html", "x")]);
+    site.as_object_mut().unwrap().remove("content");
+    for (body, hidden) in [
+        (page("docs"), Some("`docs/404.html`, `docs/index.html`:")),
+        (site, Some("`room/hidden.txt`:")),
+        (page("other"), None),
+    ] {
+        let made = fixture.create(&body).await.expect(201).json();
+        let Some(hidden) = hidden else {
+            assert_eq!(made.get("warnings"), None, "{made}");
+            continue;
+        };
+        let warning = &made["warnings"][0];
+        assert_eq!(warning["code"], "path_hidden", "{made}");
+        assert!(text(&warning["detail"]).contains(hidden), "{made}");
+    }
+}
+
+#[tokio::test]
 async fn the_copy_below_the_slug_names_the_address_at_the_root() {
     let fixture = start_with_page().await;
     let (origin, host) = (fixture.origin(), fixture.host());
@@ -357,6 +381,17 @@ async fn visitors_come_back_to_any_path_of_their_site() {
         ("", "%2F_svc%2Fauth%2Fcallback%2Fdev", 400),
         ("", "%2Fauth%2Flogin", 400),
         ("", "%2F%2Fevil.example%2F", 400),
+        ("", "%2F.%2F%2Fevil.example", 400),
+        ("", "%2F.%2F%2F%2Fevil.example", 400),
+        ("", "%2Fabout%2F..%2F%2Fevil.example", 400),
+        ("", "%2Fsite%2F..%2F%2Fevil.example", 400),
+        ("", "%2F%252e%2F%2Fevil.example", 400),
+        ("", "%2F%252Fevil.example", 400),
+        ("", "%2F.%2F%252Fevil.example", 400),
+        ("", "%2F%5Cevil.example", 400),
+        ("", "%2F.%5C%5Cevil.example", 400),
+        ("", "%2F%09%2Fevil.example", 400),
+        ("", "%2F.%2F%0A%2Fevil.example", 400),
         ("", "https%3A%2F%2Fevil.example%2F", 400),
         ("", "about", 400),
         ("/room", "%2Fabout", 400),

@@ -71,6 +71,7 @@ async fn redirects_come_first_and_rewrites_after_files() {
         ("/site/query?a=b", 302, "/site/new?fixed=1"),
         ("/site/part?a=b", 302, "/site/new?a=b#part"),
         ("/site/blog/2026/x%20y", 302, "/site/news/x%20y-2026"),
+        ("/site/docs", 302, "/site/manual/"),
         ("/site/docs/", 302, "/site/manual/"),
         ("/site/docs/a/b?q", 302, "/site/manual/a/b?q"),
         ("/site/out/a?q", 302, "https://example.com/x/a?q"),
@@ -99,7 +100,7 @@ async fn redirects_come_first_and_rewrites_after_files() {
     }
     for path in [
         "/site/dir",
-        "/site/docs",
+        "/site/docs-old",
         "/site/blog/2026",
         "/site/blog/2026/",
         "/site/blog/2026/a/b",
@@ -337,8 +338,41 @@ async fn headers_replace_defaults_and_never_the_platforms() {
         .collect();
     assert_eq!(policies.len(), 2);
     assert!(policies[0].to_str().unwrap().starts_with("sandbox"));
-    assert_eq!(stranger.header("service-worker-allowed"), None);
+    for name in [
+        "service-worker-allowed",
+        "cross-origin-opener-policy",
+        "cross-origin-embedder-policy",
+    ] {
+        assert_eq!(stranger.header(name), None, "{name}");
+    }
     assert_eq!(stranger.header("x-content-type-options"), Some("nosniff"));
+}
+
+#[tokio::test]
+async fn headers_are_for_paths_with_an_ending_or_in_a_folder() {
+    let headers = "/*.js\n X-Ending: yes\n/assets/*.js\n X-Both: yes\n/app/*\n X-Folder: yes\n/*/a.js\n X-Name: yes\n";
+    let fixture = with_rules("# none", headers).await;
+    for (path, expected) in [
+        ("/site/assets/a.js", ["yes", "yes", "", "yes"]),
+        ("/site/assets/none.js", ["yes", "yes", "", ""]),
+        ("/site/a.js", ["yes", "", "", ""]),
+        ("/site/assets/a.jsx", ["", "", "", ""]),
+        ("/site/data.json", ["", "", "", ""]),
+        ("/site/app/", ["", "", "yes", ""]),
+        ("/site/apple", ["", "", "", ""]),
+    ] {
+        let answer = fixture.get(path).await;
+        let names = ["x-ending", "x-both", "x-folder", "x-name"];
+        assert_eq!(names.map(|name| values(&answer, name)), expected, "{path}");
+    }
+    let files = [
+        ("index.html", "x"),
+        ("app.html", "page"),
+        ("_headers", headers),
+    ];
+    publish(&fixture, &files).await.expect(200);
+    let page = fixture.get("/site/app").await.expect(200);
+    assert_eq!(values(&page, "x-folder"), "yes");
 }
 
 #[tokio::test]

@@ -89,6 +89,37 @@ async fn a_file_is_published_by_itself() {
 }
 
 #[tokio::test]
+async fn an_address_with_a_path_that_no_site_has_is_told_so() {
+    let fixture = SiteFixture::with_files(&[("index.html", "x")]).await;
+    for (encoded, path) in [
+        ("a%5Cb", "a\\b"),
+        ("a//b", "a//b"),
+        ("%2e%2e/x", "../x"),
+        ("a/../x", "a/../x"),
+        ("a%00b", "a\0b"),
+        ("a%0Ab", "a\nb"),
+        ("a%2Fb", "a/b"),
+        ("a%ff", "a\u{fffd}"),
+        ("a/", "a/"),
+        (".env", ".env"),
+        ("_svc/x", "_svc/x"),
+    ] {
+        let request = format!(
+            "PUT /api/v1/projects/{}/frontends/site/files/{encoded} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx",
+            fixture.project,
+            fixture.server.address(),
+            fixture.owner.credential
+        );
+        let refused = fixture.server.raw(request).await;
+        let problem = refused.problem(400, "path_refused");
+        assert_eq!(problem["path"], path, "{problem}");
+        assert!(problem["reason"].is_string(), "{problem}");
+    }
+    let content = fixture.send(Method::GET, "/content", None).await.json();
+    assert_eq!(content["files"].as_object().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn files_that_are_published_at_once_are_all_there() {
     let fixture = SiteFixture::with_files(&[("index.html", "x")]).await;
     let publish = |number: usize| {

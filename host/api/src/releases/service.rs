@@ -105,11 +105,11 @@ impl ProjectReleases {
         &self.infra.control
     }
 
-    /// Counts the body of a release against `page_work_bytes` for as long as it is in memory.
+    /// Counts the body of a release, or of a tool's call as large as one, against `page_work_bytes` for as long as it is in memory.
     ///
     /// # Errors
     /// `Capacity` if there is no room for it in time.
-    pub(super) async fn reserve_body(&self, bytes: usize) -> Result<BytePermit, PublishError> {
+    pub(crate) async fn reserve_body(&self, bytes: usize) -> Result<BytePermit, PublishError> {
         self.revisions.reserve(bytes).await
     }
 

@@ -38,7 +38,8 @@ pub fn validated_path(origin: &str, mounts: &PageMounts, wanted: &str) -> Option
             url.query_pairs_mut().extend_pairs(kept);
         }
     }
-    Some(without_origin(&url))
+    // A browser would read two slashes at the begin as another host.
+    Some(without_origin(&url)).filter(|path| !path.starts_with("//"))
 }
 
 /// Adds an error code to a return path.

@@ -170,7 +170,7 @@ impl PlanRunner<'_> {
             match asked.body(body).send().await {
                 Ok(answer) => {
                     self.tell_pages(sent, &answer);
-                    done += count;
+                    (done, rounds) = (done + count, 0);
                     fault::point(RELEASE_ANSWERED);
                 }
                 Err(failure) if is_too_long(&failure) && count > 1 => limits.halve(),

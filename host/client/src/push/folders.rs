@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::frontends::FrontendHandle;
 use crate::output::member_text;
 use crate::publish::print_warnings;
-use crate::revisions::release_note;
+use crate::revisions::{ReleaseOptions, release_note};
 use crate::sites::{
     LiveSite, NewSite, SiteChange, SiteDifference, SiteFolder, SitePublisher, is_media, media_site,
     publishing_hints, remember_published,
@@ -73,8 +73,7 @@ impl PushCommand {
             ));
             return out.print_answer(&document, &member_text(&draft, "preview_url"));
         }
-        let message = self.message.as_deref();
-        let done = found.promote(&live.base, &draft, message).await?;
+        let done = found.promote(&live.base, &draft, self.release()).await?;
         let digest = member_text(&draft["revision"], "content_sha256");
         live.remember_folder(&site, options.as_ref(), &digest);
         out.print_note(&release_note(&done));
@@ -87,18 +86,18 @@ impl PushCommand {
 }
 
 impl WatchCommand {
-    /// Publishes the folder for the first time, and reports its URL.
-    pub(super) async fn publish_site_first(&self, found: &mut FrontendHandle) -> Result<()> {
+    /// Publishes the folder for the first time, and reports its URL; returns the live revision.
+    pub(super) async fn publish_site_first(&self, found: &mut FrontendHandle) -> Result<String> {
         let out = self.common.output();
         let there = found
             .api
             .call(&endpoints::FRONTEND, &found.path_parts())
             .send()
             .await;
-        let page = match there {
+        let (page, revision) = match there {
             Ok(page) => {
-                self.publish_site_change(found, None).await?;
-                page
+                let revision = self.publish_site_change(found, None).await?;
+                (page, Some(revision))
             }
             Err(failure) if failure.is_not_found() => {
                 let site = read_site(&self.file)?;
@@ -115,14 +114,18 @@ impl WatchCommand {
                 print_warnings(out, &page);
                 let (slug, url) = (member_text(&page, "slug"), member_text(&page, "url"));
                 print_hints(out, (&site, &slug, &url));
-                page
+                (page, None)
             }
             Err(failure) => return Err(failure),
         };
         // If the slug was taken, the server chose another.
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
-        out.print_answer(&document, &member_text(&page, "url"))
+        out.print_answer(&document, &member_text(&page, "url"))?;
+        match revision {
+            Some(revision) => Ok(revision),
+            None => found.active_revision().await,
+        }
     }
 
     /// Publishes the folder if it differs from the live files, which must be `ours`; returns the live revision.
@@ -155,7 +158,9 @@ impl WatchCommand {
             message: None,
         };
         let draft = publisher(found, &site).draft(change).await?;
-        let done = found.promote(&live.base, &draft, None).await?;
+        let done = found
+            .promote(&live.base, &draft, ReleaseOptions::default())
+            .await?;
         let digest = member_text(&draft["revision"], "content_sha256");
         live.remember_folder(&site, options.as_ref(), &digest);
         let out = self.common.output();

@@ -12,7 +12,7 @@ use super::file_watcher::{FileWatcher, MAX_WATCHED};
 use super::frontends::{FrontendHandle, read_source_of_type};
 use super::output::member_text;
 use super::projects::ProjectSelectionArgs;
-use super::revisions::release_note;
+use super::revisions::{ReleaseOptions, release_note};
 use super::sites::{SiteOptionArgs, is_folder, is_media, slug_of_site};
 use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, endpoints, report_failure};
@@ -32,6 +32,9 @@ pub struct PushCommand {
     /// Of a folder: publish it although somebody else has published since you last did
     #[arg(long)]
     force: bool,
+    /// Of a folder: open tabs get no file of before any more
+    #[arg(long, conflicts_with = "draft")]
+    forget: bool,
     /// Make a draft with a preview, and leave what is live
     #[arg(long, conflicts_with = "promote")]
     draft: bool,
@@ -123,9 +126,7 @@ impl PushCommand {
                 &member_text(&draft, "preview_url"),
             );
         }
-        let done = found
-            .promote(&base, &draft, self.message.as_deref())
-            .await?;
+        let done = found.promote(&base, &draft, self.release()).await?;
         out.print_note(&release_note(&done));
         let url = &done["frontend"]["url"];
         out.print_answer(&document(url, true), url.as_str().unwrap_or_default())
@@ -139,11 +140,19 @@ impl PushCommand {
     /// When an option is for a folder, and the file is none.
     fn is_for_site(&self) -> Result<bool> {
         let is_site = is_folder(&self.file) || is_media(&self.file);
-        match !is_site && (self.site_options.is_given() || self.force) {
+        match !is_site && (self.site_options.is_given() || self.force || self.forget) {
             true => Err(CliFailure::local(
-                "`--fallback`, `--immutable` and `--force` are for a folder. Nothing was sent.",
+                "`--fallback`, `--immutable`, `--force` and `--forget` are for a folder. Nothing was sent.",
             )),
             false => Ok(is_site),
+        }
+    }
+
+    /// Choices of the release.
+    fn release(&self) -> ReleaseOptions<'_> {
+        ReleaseOptions {
+            message: self.message.as_deref(),
+            forget: self.forget,
         }
     }
 }
@@ -169,12 +178,12 @@ impl FrontendHandle {
         &self,
         base: &str,
         draft: &Value,
-        message: Option<&str>,
+        options: ReleaseOptions<'_>,
     ) -> Result<Value> {
         let revision = draft["revision"]["revision_id"]
             .as_str()
             .unwrap_or_default();
-        self.release(&endpoints::PROMOTE, revision, base, message)
+        self.release(&endpoints::PROMOTE, revision, base, options)
             .await
     }
 }
@@ -198,11 +207,10 @@ impl WatchCommand {
         }
         // A build may take the folder away for a moment.
         let is_site = is_folder(&self.file) || is_media(&self.file);
-        match is_site {
+        let mut ours = match is_site {
             true => self.publish_site_first(&mut found).await?,
             false => self.publish_first(&mut found).await?,
-        }
-        let mut ours = found.active_revision().await?;
+        };
         loop {
             watching.wait_for_change().await;
             let published = match is_site {
@@ -225,17 +233,17 @@ impl WatchCommand {
         }
     }
 
-    /// Publishes the file for the first time, and reports its URL.
-    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
+    /// Publishes the file for the first time, and reports its URL; returns the live revision.
+    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<String> {
         let there = found
             .api
             .call(&endpoints::FRONTEND, &found.path_parts())
             .send()
             .await;
-        let page = match there {
+        let (page, revision) = match there {
             Ok(page) => {
-                self.publish_change(found, None).await?;
-                page
+                let revision = self.publish_change(found, None).await?;
+                (page, Some(revision))
             }
             Err(failure) if failure.is_not_found() => {
                 let source = SourceToPublish::read(&self.file, None)?;
@@ -246,16 +254,20 @@ impl WatchCommand {
                 let asked = found
                     .api
                     .call(&endpoints::CREATE_FRONTEND, &[&found.project.id]);
-                asked.body(body).send().await?
+                let page = asked.body(body).send().await?;
+                (page, None)
             }
             Err(failure) => return Err(failure),
         };
         // If the slug was taken, the server chose another.
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
-        self.common
-            .output()
-            .print_answer(&document, &member_text(&page, "url"))
+        let url = member_text(&page, "url");
+        self.common.output().print_answer(&document, &url)?;
+        match revision {
+            Some(revision) => Ok(revision),
+            None => found.active_revision().await,
+        }
     }
 
     /// Publishes the file if it differs from the live source, which must be `ours`; returns the live revision.
@@ -273,7 +285,9 @@ impl WatchCommand {
             message: None,
         };
         let draft = found.draft(&base, new).await?;
-        found.promote(&base, &draft, None).await?;
+        found
+            .promote(&base, &draft, ReleaseOptions::default())
+            .await?;
         let size = TextDifference::between(("", &live.content), ("", &source.content)).size();
         self.common
             .output()

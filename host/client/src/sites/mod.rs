@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use content::{RemoteFile, RemoteSite, SiteDifference};
 pub(crate) use digests::content_digest;
-pub(crate) use folder::{NOTHING_TO_PUBLISH, SiteFolder, is_folder, slug_of_site};
+pub(crate) use folder::{
+    NOTHING_TO_PUBLISH, SiteFolder, is_folder, is_path_left_out, slug_of_site,
+};
 pub(crate) use hints::publishing_hints;
 pub(crate) use live::{LiveSite, remember_published};
 pub(crate) use media::{is_media, media_site, read_media};
@@ -25,7 +27,7 @@ pub(crate) use publish::{MAX_ROUNDS, NewSite, SiteChange, SitePublisher};
 pub(crate) use release::add_site;
 pub(crate) use seen::SeenSite;
 pub(crate) use share::{ShareWishes, share_file, share_folder};
-pub(crate) use texts::size_text;
+pub(crate) use texts::{name_some, size_text};
 
 /// Type of a frontend that is a site.
 pub(crate) const SITE_TYPE: &str = "site";

@@ -17,7 +17,7 @@ pub(crate) fn size_text(bytes: u64) -> String {
 }
 
 /// Names some paths of a list, and counts the others.
-pub(super) fn name_some<'p>(paths: impl Iterator<Item = &'p str>) -> String {
+pub(crate) fn name_some<'p>(paths: impl Iterator<Item = &'p str>) -> String {
     let all: Vec<_> = paths.collect();
     let shown: Vec<_> = all
         .iter()

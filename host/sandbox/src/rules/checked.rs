@@ -120,6 +120,12 @@ impl RuleChecker {
             "the status {status}"
         );
         let pattern = self.pattern(pattern)?;
+        let is_last = |rest: usize| rest + 1 == pattern.len();
+        let rest = pattern.iter().position(|part| *part == PatternPart::Rest);
+        anyhow::ensure!(
+            rest.is_none_or(is_last),
+            "a redirect of paths with an ending"
+        );
         let captures = pattern.iter().filter(|part| is_capture(part)).count();
         let target = self.target(target, captures)?;
         let has_path_alone =
@@ -140,8 +146,11 @@ impl RuleChecker {
                 wit::PatternPart::Placeholder => PatternPart::Placeholder,
                 wit::PatternPart::Rest => PatternPart::Rest,
             };
+            let mut before = checked.iter().rev().skip(1);
+            let has_ended = before.any(|part| *part == PatternPart::Rest);
             let fits = match (checked.last(), &part) {
-                (Some(PatternPart::Rest), _)
+                _ if has_ended => false,
+                (Some(PatternPart::Rest), PatternPart::Placeholder | PatternPart::Rest)
                 | (Some(PatternPart::Text(_)), PatternPart::Text(_))
                 | (Some(PatternPart::Placeholder), PatternPart::Placeholder | PatternPart::Rest) => {
                     false
@@ -152,6 +161,7 @@ impl RuleChecker {
                     before.ends_with('/')
                 }
                 (Some(PatternPart::Text(_)), PatternPart::Rest)
+                | (Some(PatternPart::Rest), PatternPart::Text(_))
                 | (None, PatternPart::Placeholder | PatternPart::Rest) => true,
             };
             anyhow::ensure!(fits, "a pattern with parts that do not fit");
@@ -441,6 +451,31 @@ mod tests {
             vec![Placeholder, Placeholder],
             vec![Placeholder, Rest],
             crowded(17),
+        ] {
+            assert!(check(pattern.clone()).is_err(), "{pattern:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_of_headers_have_one_ending_at_most() {
+        use wit::PatternPart::{Placeholder, Rest};
+        let check = |pattern: Vec<wit::PatternPart>| {
+            let mut rule = header_rule("x-a", "b");
+            rule.pattern = pattern;
+            check(Vec::new(), vec![rule])
+        };
+        for pattern in [
+            vec![Rest, literal(".js")],
+            vec![Placeholder, literal("/"), Rest, literal("/a")],
+        ] {
+            check(pattern).unwrap();
+        }
+        for pattern in [
+            vec![Rest, Placeholder],
+            vec![Rest, literal("a"), literal("b")],
+            vec![Rest, literal("/"), Placeholder],
+            vec![Rest, literal("/"), Rest],
+            vec![Rest, literal("")],
         ] {
             assert!(check(pattern.clone()).is_err(), "{pattern:?}");
         }

@@ -69,7 +69,7 @@ pub enum PatternPart {
     Text(String),
     /// One whole segment that is not empty. It stands at the begin of the path or after a slash, and a slash follows it, or nothing.
     Placeholder,
-    /// All that is left; last in its pattern.
+    /// All that is left; last in its pattern, or before the text that paths end with.
     Rest,
 }
 

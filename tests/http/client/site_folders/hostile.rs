@@ -88,3 +88,59 @@ async fn no_file_of_a_server_leads_out_of_the_folder() {
     assert!(pulled.success, "{pulled:?}");
     assert_eq!(fixture.read("new/app/a/b.txt"), "theirs");
 }
+
+#[tokio::test]
+async fn a_pull_writes_through_no_link_and_nothing_that_is_never_published() {
+    let digest = svc::content::Digest::of(b"theirs").to_string();
+    let file = json!({ "sha256": digest, "size": 6, "media_type": "text/plain" });
+    let fixture = ClientFixture::new().await;
+    fixture.write("work/app/index.html", "mine");
+    fixture.write("work/app/v2/a.txt", "mine");
+    fixture.write("victim/a.txt", "mine");
+    for (target, link) in [
+        ("index.html", "home.html"),
+        ("v2", "latest"),
+        ("../../victim", "out"),
+    ] {
+        let link = fixture.path_of(&format!("work/app/{link}"));
+        std::os::unix::fs::symlink(target, link).unwrap();
+    }
+    let server = serve_site(json!({
+        "home.html": file, "latest/a.txt": file, "v2/a.txt": file, "out/a.txt": file, "new.txt": file,
+        "node_modules/x.js": file, "docs/node_modules/y.js": file, "svc.toml": file,
+    }))
+    .await;
+    let pull = async || {
+        let mut command = fixture.command(&["pull", "work", "--yes"]);
+        if !fixture.path_of("work/svc.toml").exists() {
+            command = fixture.command(&["pull", "work", "--project", "Shop", "--yes"]);
+        }
+        command.env("SVC_SERVER", format!("http://{server}"));
+        let pulled = run_command(command).await;
+        assert!(pulled.success, "{pulled:?}");
+        pulled
+    };
+    let pulled = pull().await;
+    for said in [
+        "Not written: home.html, out/a.txt of",
+        "Left out: docs/node_modules/y.js, node_modules/x.js, svc.toml of",
+        "Only work/app has index.html:",
+    ] {
+        assert!(pulled.stderr.contains(said), "{said}: {pulled:?}");
+    }
+    for (path, text) in [
+        ("work/app/index.html", "mine"),
+        ("work/app/home.html", "mine"),
+        ("victim/a.txt", "mine"),
+        ("work/app/v2/a.txt", "theirs"),
+        ("work/app/latest/a.txt", "theirs"),
+        ("work/app/new.txt", "theirs"),
+    ] {
+        assert_eq!(fixture.read(path), text, "{path}");
+    }
+    for path in ["node_modules", "docs", "svc.toml"] {
+        assert!(!fixture.path_of(&format!("work/app/{path}")).exists());
+    }
+    let again = pull().await;
+    assert!(again.stdout.contains("nothing to do"), "{again:?}");
+}

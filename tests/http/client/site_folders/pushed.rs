@@ -262,3 +262,36 @@ async fn a_folder_that_is_watched_is_published_on_save() {
     watching.signal(Signal::INT);
     assert!(!watching.wait_for_exit().await.success());
 }
+
+#[tokio::test]
+async fn open_tabs_keep_their_files_unless_a_release_forgets_them() {
+    let fixture = SiteFixture::with_site(&[("index.html", "one"), ("a-1.js", "1")]).await;
+    let replace = |old: &str, new: &str| {
+        std::fs::remove_file(fixture.client.path_of(&format!("dist/{old}"))).unwrap();
+        fixture.write_all(&[(new, new)]);
+    };
+    let status = async |path: &str| fixture.client.server.get(path).await.status;
+    replace("a-1.js", "a-2.js");
+    fixture.client.run_for_stdout(&["push", "dist"]).await;
+    assert_eq!(status("/dist/a-1.js").await, 200);
+    replace("a-2.js", "a-3.js");
+    let words = ["push", "dist", "--forget"];
+    fixture.client.run_for_stdout(&words).await;
+    for path in ["/dist/a-1.js", "/dist/a-2.js"] {
+        assert_eq!(status(path).await, 404, "{path}");
+    }
+    replace("a-3.js", "a-4.js");
+    let draft = ["push", "dist", "--draft"];
+    let draft = fixture.client.json(&draft).await;
+    let draft = text(&draft["revision"]["revision_id"]);
+    let words = ["revision", "promote", "dist", &draft, "--forget"];
+    fixture.client.run_for_stdout(&words).await;
+    assert_eq!(status("/dist/a-3.js").await, 404);
+    assert_eq!(status("/dist/a-4.js").await, 200);
+    fixture.client.write("page.md", "# Page");
+    let words = ["push", "page.md", "--forget"];
+    let refused = fixture.client.run_for_failure(1, &words).await;
+    assert!(refused.contains("are for a folder"), "{refused}");
+    let words = ["push", "dist", "--forget", "--draft"];
+    fixture.client.run_for_failure(2, &words).await;
+}

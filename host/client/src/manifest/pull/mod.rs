@@ -30,8 +30,10 @@ use svc_base::digest::Digest;
 
 /// The most bytes of a pull, all of which are held in memory until they are complete.
 const MAX_BYTES: usize = 256 << 20;
-/// Most files of a pull.
+/// Most files of a pull, but for those of sites.
 const MAX_FILES: usize = 10_000;
+/// Most files of a pull with those of sites, as many as a folder that is published may have.
+const MAX_ALL_FILES: usize = 100_000;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -270,8 +272,8 @@ impl PullPlan {
                 ),
             ));
         }
-        if self.names.len() > MAX_FILES {
-            return Err(too_many_files());
+        if self.names.len() > MAX_ALL_FILES {
+            return Err(too_many_files(MAX_ALL_FILES));
         }
         self.bytes = self.bytes.saturating_add(bytes);
         match self.bytes > MAX_BYTES {
@@ -458,13 +460,13 @@ fn check_count(state: &RemoteProjectState) -> Result<()> {
     });
     match state.frontends.len() + scripts <= MAX_FILES {
         true => Ok(()),
-        false => Err(too_many_files()),
+        false => Err(too_many_files(MAX_FILES)),
     }
 }
 
-fn too_many_files() -> CliFailure {
+fn too_many_files(most: usize) -> CliFailure {
     project_too_large(format!(
-        "It has more than {MAX_FILES} files, and so many are not pulled at once. Nothing was written."
+        "It has more than {most} files, and so many are not pulled at once. Nothing was written."
     ))
 }
 

@@ -14,13 +14,13 @@ use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::DirectoryHandle;
 use crate::output::escape_line;
-use crate::sites::{NOTHING_TO_PUBLISH, RemoteFile, SiteFolder};
+use crate::sites::{
+    NOTHING_TO_PUBLISH, RemoteFile, RemoteSite, SiteFolder, is_path_left_out, name_some,
+};
 use svc_base::digest::Digest;
 
 /// Files that are fetched at once.
 const DOWNLOADS_AT_ONCE: usize = 8;
-/// Most paths that a note names.
-const MAX_NAMED: usize = 5;
 
 impl PullPlan {
     /// Reads the lists of the sites that the folder does not have as the server has them.
@@ -99,11 +99,7 @@ impl PullPlan {
             return Ok(());
         };
         let local = read_local_site(&self.folder, entry)?;
-        let local_file = |path: &str| local.as_ref().and_then(|local| local.files.get(path));
-        let is_other = |(path, file): &(&String, &RemoteFile)| {
-            local_file(path).is_none_or(|local| local.digest != file.digest)
-        };
-        let wanted: Vec<_> = remote.files.iter().filter(is_other).collect();
+        let wanted = self.wanted_files(entry, &remote, local.as_ref());
         for (path, file) in &wanted {
             let name = entry.folder.join(name_in(local.as_ref(), path));
             self.count(&name, usize::try_from(file.bytes).unwrap_or(usize::MAX))?;
@@ -111,7 +107,7 @@ impl PullPlan {
         let at = [project, frontend.slug.as_str()];
         let revision = frontend.active_revision_id.as_deref();
         let fetched = stream::iter(wanted).map(|(path, file)| async move {
-            let bytes = fetch_file(api, (at, path), revision, *file).await?;
+            let bytes = fetch_file(api, (at, path), revision, file).await?;
             Ok::<_, CliFailure>((path.clone(), bytes))
         });
         let fetched = fetched.buffer_unordered(DOWNLOADS_AT_ONCE);
@@ -140,21 +136,65 @@ impl PullPlan {
         Ok(())
     }
 
+    /// Lists the files that the folder has otherwise, and notes those that are not written: a link's, and what no folder publishes.
+    fn wanted_files<'r>(
+        &mut self,
+        entry: &SiteEntry,
+        remote: &'r RemoteSite,
+        local: Option<&SiteFolder>,
+    ) -> Vec<(&'r String, RemoteFile)> {
+        let digest = |path: &str| local.and_then(|local| Some(local.files.get(path)?.digest));
+        let (mut wanted, mut left_out, mut linked) = (Vec::new(), Vec::new(), Vec::new());
+        for (path, file) in &remote.files {
+            if is_path_left_out(path) {
+                left_out.push(path.as_str());
+                continue;
+            }
+            let target = match local {
+                Some(local) => local.linked_path(path),
+                None => Some(path.into()),
+            };
+            if target.as_deref() == Some(path.as_str()) {
+                if digest(path) != Some(file.digest) {
+                    wanted.push((path, *file));
+                }
+                continue;
+            }
+            // What a link shows once the file that it leads to is written.
+            let shown = target.and_then(|target| match remote.files.get(&*target) {
+                Some(file) => Some(file.digest),
+                None => digest(&target),
+            });
+            if shown != Some(file.digest) {
+                linked.push(path.as_str());
+            }
+        }
+        let folder = self.folder.display_path(&entry.folder);
+        let folder = folder.display();
+        if !left_out.is_empty() {
+            self.notes.push(format!(
+                "Left out: {} of {folder}. Such files are not published from a folder, and the next `svc apply` takes them away.",
+                name_some(left_out.into_iter())
+            ));
+        }
+        if !linked.is_empty() {
+            self.notes.push(format!(
+                "Not written: {} of {folder}, where a link is, and the server has other bytes. Put files in the place of the link, and pull again.",
+                name_some(linked.into_iter())
+            ));
+        }
+        wanted
+    }
+
     /// Notes the files that only the folder has.
     fn note_extra(&mut self, entry: &SiteEntry, extra: &[&String]) {
         if extra.is_empty() {
             return;
         }
-        let named = extra.iter().take(MAX_NAMED);
-        let named: Vec<_> = named.map(|path| escape_line(path)).collect();
-        let more = match extra.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         self.notes.push(format!(
-            "Only {} has {}{more}: remove what is not wanted, for the next `svc apply` publishes it.",
+            "Only {} has {}: remove what is not wanted, for the next `svc apply` publishes it.",
             self.folder.display_path(&entry.folder).display(),
-            named.join(", ")
+            name_some(extra.iter().map(|path| path.as_str()))
         ));
     }
 }

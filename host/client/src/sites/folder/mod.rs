@@ -1,5 +1,6 @@
 //! A folder of this machine that is published as a site: its files by their paths, and what is left out.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -51,6 +52,8 @@ pub(crate) struct SiteFolder {
     pub(crate) files: BTreeMap<String, LocalFile>,
     /// Notes about what is left out, for the user.
     pub(crate) notes: Vec<String>,
+    /// Paths that are links, with those that they lead to within the folder.
+    links: BTreeMap<String, Option<String>>,
     folder: Option<Arc<DirectoryHandle>>,
 }
 
@@ -63,6 +66,8 @@ struct FolderReader {
     others: Vec<String>,
     renamed: Vec<String>,
     links: Vec<PathBuf>,
+    /// Paths of the links, with those that they lead to within the folder.
+    targets: BTreeMap<String, Option<String>>,
     /// Entries that may still be read.
     left: usize,
 }
@@ -119,12 +124,18 @@ impl SiteFolder {
             others: Vec::new(),
             renamed: Vec::new(),
             links: Vec::new(),
+            targets: BTreeMap::new(),
             left: MAX_FILES,
         };
         reader.walk()?;
         reader.resolve_links()?;
         let notes = reader.notes();
-        let FolderReader { folder, names, .. } = reader;
+        let FolderReader {
+            folder,
+            names,
+            targets,
+            ..
+        } = reader;
         if names.is_empty() {
             return Err(CliFailure::new(
                 FailureExitCode::Failed,
@@ -150,6 +161,7 @@ impl SiteFolder {
             path,
             files,
             notes,
+            links: targets,
             folder: Some(Arc::new(folder)),
         })
     }
@@ -160,6 +172,7 @@ impl SiteFolder {
             path: path.to_owned(),
             files,
             notes: Vec::new(),
+            links: BTreeMap::new(),
             folder: None,
         }
     }
@@ -211,6 +224,19 @@ impl SiteFolder {
             FilePlace::Disk(name) => Some(name),
             FilePlace::Memory(_) => None,
         }
+    }
+
+    /// Returns the path that the folder's links lead a path to: itself, where none is on its way. `None` if they lead to no file of the
+    /// folder.
+    pub(crate) fn linked_path<'p>(&self, path: &'p str) -> Option<Cow<'p, str>> {
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        for end in ends.chain([path.len()]) {
+            if let Some(target) = self.links.get(&path[..end]) {
+                let target = target.as_ref()?;
+                return Some(format!("{target}{}", &path[end..]).into());
+            }
+        }
+        Some(path.into())
     }
 
     /// Reads a file again, which must be as it was.
@@ -312,7 +338,11 @@ impl FolderReader {
         for link in std::mem::take(&mut self.links) {
             let target = self.folder.link_target(&link)?;
             let inside = lexical_target(&link, &target).and_then(|target| site_path(&target));
-            let found = inside.map(|target| self.files_at(&link, &to_nfc(&target)));
+            let inside = inside.map(|target| to_nfc(&target));
+            let found = inside.as_ref().map(|target| self.files_at(&link, target));
+            if let Some(path) = site_path(&link) {
+                self.targets.insert(to_nfc(&path), inside);
+            }
             match found {
                 Some(found) if !found.is_empty() => {
                     for (name, file) in found {
@@ -382,6 +412,11 @@ fn is_left_out(name: &Path) -> bool {
     let last = name.file_name().unwrap_or_default();
     let is_hidden = last.to_string_lossy().starts_with('.') && last != OsStr::new(WELL_KNOWN);
     is_hidden || last == OsStr::new(PACKAGES) || name == Path::new(MANIFEST)
+}
+
+/// Whether a path of a site is one that no folder publishes.
+pub(crate) fn is_path_left_out(path: &str) -> bool {
+    Path::new(path).ancestors().any(is_left_out)
 }
 
 /// Path in the site of a name in the folder; `None` if it is no text in UTF-8.

@@ -101,6 +101,31 @@ fn links_lead_to_files_of_the_site_or_nowhere() {
         site.notes
     );
     assert_eq!(site.read_file("latest/b/c.html").unwrap(), b"c");
+    for (path, target) in [
+        ("index.html", Some("index.html")),
+        ("home.html", Some("index.html")),
+        ("latest/new.html", Some("v2/new.html")),
+        ("v2/new.html", Some("v2/new.html")),
+        ("absolute", None),
+        ("absolute/x", None),
+    ] {
+        assert_eq!(site.linked_path(path).as_deref(), target, "{path}");
+    }
+}
+
+#[test]
+fn paths_that_no_folder_publishes_are_told() {
+    for (path, expected) in [
+        ("index.html", false),
+        (".well-known/x", false),
+        ("docs/svc.toml", false),
+        ("svc.toml", true),
+        ("node_modules/x.js", true),
+        ("a/node_modules/b/x.js", true),
+        ("a/.env", true),
+    ] {
+        assert_eq!(is_path_left_out(path), expected, "{path}");
+    }
 }
 
 #[test]

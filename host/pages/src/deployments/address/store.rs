@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::content::Digest;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 
@@ -19,6 +20,8 @@ pub(in crate::deployments) struct OriginRoot {
     pub(in crate::deployments) slug: String,
     /// Whether it is a site, which then answers at the root itself.
     pub(in crate::deployments) is_site: bool,
+    /// Object that lists the files of a site.
+    pub(in crate::deployments) manifest: Option<Digest>,
 }
 
 /// Origin of a project.
@@ -56,13 +59,15 @@ pub(in crate::deployments) fn find_origin(
 /// Finds the frontend that a project's origin leads to.
 fn origin_root(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<OriginRoot>> {
     c.prepare_cached(&format!(
-        "SELECT d.slug, d.content_type = 'site' FROM projects p JOIN deployments d ON d.rowid = {ROOT_ROWID}
+        "SELECT d.slug, d.content_type = 'site', CASE WHEN d.content_type = 'site' THEN d.artifact_digest END
+         FROM projects p JOIN deployments d ON d.rowid = {ROOT_ROWID}
          WHERE p.id = ?1"
     ))?
     .query_row([project], |row| {
         Ok(OriginRoot {
             slug: row.get(0)?,
             is_site: row.get(1)?,
+            manifest: row.get(2)?,
         })
     })
     .optional()

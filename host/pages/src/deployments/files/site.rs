@@ -15,7 +15,7 @@ use super::{store, warnings};
 use crate::config::Limits;
 use crate::content::{Digest, StoredFile};
 use crate::control::{self, Tx};
-use crate::deployments::address::slugs_before_files;
+use crate::deployments::address::{find_origin, slugs_before_files};
 use crate::deployments::frontends::Frontend;
 use crate::deployments::publication::{PageSource, PublishError, StoredPublication};
 use crate::deployments::sites::{SiteFile, SiteManifest};
@@ -146,6 +146,35 @@ impl ProjectFiles {
         let mut prepared = self.prepare_for(at, limits, site, title).await?;
         prepared.warnings.extend(warning);
         Ok(prepared)
+    }
+
+    /// Returns the warning about files of the site at the root of a project's origin that a frontend at a slug hides.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(in crate::deployments) async fn hidden_by_slug(
+        &self,
+        project: &Project,
+        slug: &str,
+    ) -> Result<Option<Warning>, FileError> {
+        if self.infra.config.sites_domain.is_none() {
+            return Ok(None);
+        }
+        let label = project.host_label.clone();
+        let read = self.infra.control.read(move |c| {
+            let origin = find_origin(c, &label)?;
+            Ok(origin.and_then(|origin| origin.root))
+        });
+        let root = read.await?.filter(|root| root.slug != slug);
+        let Some(manifest) = root.and_then(|root| root.manifest) else {
+            return Ok(None);
+        };
+        // No frontend is refused because the files of another cannot be listed.
+        let Ok(site) = self.manifest(manifest).await else {
+            return Ok(None);
+        };
+        let paths = site.files.keys().map(String::as_str);
+        Ok(warnings::of_slugs(paths, &[slug.to_owned()]))
     }
 
     /// Prepares the site of a quick share, which is as large as a request may be.

@@ -137,6 +137,8 @@ impl Frontends {
             .await?;
         frontend.title = page.title;
         frontend.warnings = page.warnings;
+        let hidden = self.files.hidden_by_slug(&project, &frontend.slug);
+        frontend.warnings.extend(hidden.await?);
         fault::point("create.stored");
         let now = frontend.created_at;
         let address = address_of(&frontend, &project);
@@ -203,6 +205,8 @@ impl Frontends {
             now,
         );
         frontend.warnings = site.warnings;
+        let hidden = self.files.hidden_by_slug(&project, slug.as_str());
+        frontend.warnings.extend(hidden.await?);
         fault::point("create.stored");
         let address = address_of(&frontend, &project);
         // One transaction takes the slug and answers at it, because nothing is left to be made.

@@ -53,6 +53,8 @@ impl ProjectOrigin {
             return false;
         };
         match path.split('/').next().unwrap_or_default() {
+            // Two slashes would begin the name of another host.
+            "" => path.is_empty(),
             PLATFORM_SEGMENT => path == RUNTIME_SCRIPT,
             first => !slugs.contains(first),
         }
@@ -331,6 +333,8 @@ mod tests {
             ("/docs", false),
             ("/docs/x.js", false),
             ("", false),
+            ("//", false),
+            ("//other.example", false),
         ] {
             assert_eq!(with_site.is_below_root(path), below, "{path}");
             assert!(!with_page.is_below_root(path), "{path}");

@@ -8,6 +8,9 @@ use super::matching::captures;
 /// Scope of service workers, which would reach beyond the site where others share its origin.
 const SERVICE_WORKER_ALLOWED: &str = "service-worker-allowed";
 
+/// Headers that isolate an origin. A page in a sandbox has none: browsers open no page that has both, or load nothing into it.
+const ISOLATION: [&str; 2] = ["cross-origin-embedder-policy", "cross-origin-opener-policy"];
+
 /// Headers of which an answer has one: that of the last rule, in place of the platform's default. Of others each rule adds its own.
 const SINGLE: [&str; 9] = [
     "cache-control",
@@ -43,11 +46,17 @@ impl HeaderScope {
 }
 
 impl SiteRules {
-    /// Adds the headers of all rules that are for a path, which is decoded and relative to the site.
+    /// Adds the headers of all rules that are for a path, which is decoded and relative to the site. A policy that is there already is the
+    /// platform's sandbox.
     pub fn add_headers(&self, path: &str, scope: HeaderScope, headers: &mut HeaderMap) {
+        let is_sandboxed = headers.contains_key(header::CONTENT_SECURITY_POLICY);
+        let is_kept = |name: &HeaderName| {
+            let is_lost = is_sandboxed && ISOLATION.contains(&name.as_str());
+            !is_lost && !scope.leaves_out(name)
+        };
         let rules = self.judged.headers.iter().zip(&self.headers);
         for (_, added) in rules.filter(|(rule, _)| captures(&rule.pattern, path).is_some()) {
-            for (name, value) in added.iter().filter(|(name, _)| !scope.leaves_out(name)) {
+            for (name, value) in added.iter().filter(|(name, _)| is_kept(name)) {
                 let (name, value) = (name.clone(), value.clone());
                 if SINGLE.contains(&name.as_str()) {
                     headers.insert(name, value);
@@ -154,6 +163,31 @@ mod tests {
             apply("a.js", true, true),
             ["public, max-age=0", policies, "", "/", "1 | 2"]
         );
+    }
+
+    #[test]
+    fn a_sandbox_is_not_isolated() {
+        let isolation = [
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-embedder-policy", "require-corp"),
+            ("content-security-policy", "default-src 'self'"),
+        ];
+        let judged = JudgedRules {
+            redirects: Vec::new(),
+            headers: vec![rule(vec![PatternPart::Rest], &isolation)],
+        };
+        let rules = SiteRules::new(judged).unwrap();
+        let scope = HeaderScope {
+            is_missing: false,
+            is_own_origin: true,
+        };
+        let mut headers = HeaderMap::new();
+        rules.add_headers("", scope, &mut headers);
+        assert_eq!(headers.len(), 3);
+        let sandbox = HeaderValue::from_static("sandbox");
+        let mut headers = HeaderMap::from_iter([(header::CONTENT_SECURITY_POLICY, sandbox)]);
+        rules.add_headers("", scope, &mut headers);
+        assert_eq!((headers.len(), headers.keys_len()), (2, 1));
     }
 
     #[test]

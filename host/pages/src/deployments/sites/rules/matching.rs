@@ -52,16 +52,27 @@ fn exact_path(pattern: &[PatternPart]) -> Option<&str> {
 
 /// Returns what a pattern captures of a path; `None` if it is not for the path. Each character is looked at once: nothing is tried again.
 pub(super) fn captures<'p>(pattern: &[PatternPart], path: &'p str) -> Option<Vec<&'p str>> {
-    let mut captured = Vec::new();
-    let mut left = path;
-    for part in pattern {
-        let length = match part {
-            PatternPart::Text(text) => {
+    let (mut captured, mut left) = (Vec::new(), path);
+    let mut parts = pattern;
+    while let [part, after @ ..] = parts {
+        parts = after;
+        let length = match (part, after) {
+            // A folder counts as what is in it, with a slash at its end and without.
+            (PatternPart::Text(text), [PatternPart::Rest])
+                if text.strip_suffix('/') == Some(left) =>
+            {
+                captured.push("");
+                return Some(captured);
+            }
+            (PatternPart::Text(text), _) => {
                 left = left.strip_prefix(text.as_str())?;
                 continue;
             }
-            PatternPart::Placeholder => left.find('/').unwrap_or(left.len()),
-            PatternPart::Rest => left.len(),
+            (PatternPart::Placeholder, _) => left.find('/').unwrap_or(left.len()),
+            (PatternPart::Rest, [PatternPart::Text(end), ..]) => {
+                left.strip_suffix(end.as_str())?.len()
+            }
+            (PatternPart::Rest, _) => left.len(),
         };
         if length == 0 && *part == PatternPart::Placeholder {
             return None;
@@ -96,7 +107,25 @@ mod tests {
             (vec![Rest], "a/b/", Some(vec!["a/b/"])),
             (vec![text("a/"), Rest], "a/", Some(vec![""])),
             (vec![text("a/"), Rest], "a/b/c", Some(vec!["b/c"])),
-            (vec![text("a/"), Rest], "a", None),
+            (vec![text("a/"), Rest], "a", Some(vec![""])),
+            (vec![text("a/b/"), Rest], "a/b", Some(vec![""])),
+            (vec![text("a/b/"), Rest], "a", None),
+            (vec![Placeholder, text("/"), Rest], "a", Some(vec!["a", ""])),
+            (vec![Rest, text(".js")], "a/b.js", Some(vec!["a/b"])),
+            (vec![Rest, text(".js")], ".js", Some(vec![""])),
+            (vec![Rest, text(".js")], "a.jsx", None),
+            (
+                vec![Rest, text("\u{fc}")],
+                "\u{fc}\u{fc}",
+                Some(vec!["\u{fc}"]),
+            ),
+            (
+                vec![text("a/"), Rest, text("/b")],
+                "a/x/y/b",
+                Some(vec!["x/y"]),
+            ),
+            (vec![text("a/"), Rest, text("/b")], "a/b", None),
+            (vec![text("a/"), Rest, text("/b")], "a", None),
             (vec![text("a"), Rest], "ab/c", Some(vec!["b/c"])),
             (vec![Placeholder], "a", Some(vec!["a"])),
             (vec![Placeholder], "", None),
