@@ -253,7 +253,7 @@ async fn a_dry_run_stores_no_files() {
         &Value::Null,
     );
     let mut body = json!({ "pages": [garden], "dry_run": true });
-    // The first release stores the platform's own scripts.
+    // What the fixture has left over goes first.
     objects(&at).await;
     let before = stored().await;
     let tried = released(&at, body.clone()).await;
