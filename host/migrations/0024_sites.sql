@@ -65,3 +65,15 @@ ALTER TABLE revisions ADD COLUMN kept_since INTEGER;
 ALTER TABLE revisions ADD COLUMN warnings TEXT;
 -- Those of the first files of a site, for the revision that its history begins with.
 ALTER TABLE deployments ADD COLUMN warnings TEXT;
+-- Bytes of an encoding's object, which count for the installation alone.
+ALTER TABLE blobs ADD COLUMN encoded_bytes INTEGER NOT NULL DEFAULT 0;
+-- What the files of all owners take, with their encodings: one row.
+CREATE TABLE file_totals (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+INSERT INTO file_totals (id, bytes) SELECT 1, coalesce(sum(bytes), 0) FROM file_owners;
+-- Files of a project end with it.
+CREATE TRIGGER files_of_ended_projects AFTER DELETE ON projects BEGIN
+    UPDATE file_owners SET is_due = 1, version = version + 1 WHERE owner_id = old.id;
+END;

@@ -239,3 +239,27 @@ async fn a_dry_run_counts_files() {
     assert_eq!(state(&at).await, before);
     assert_eq!(objects(&at).await, stored);
 }
+
+#[tokio::test]
+async fn a_dry_run_stores_no_files() {
+    let at = ProjectFixture::new(GUESTS).await;
+    let stored = async || {
+        let content = &at.server.server().app().content;
+        content.list().await.unwrap().0.len()
+    };
+    let garden = site(
+        "garden",
+        &[("index.html", "<title>Garden</title>"), ("a", "a")],
+        &Value::Null,
+    );
+    let mut body = json!({ "pages": [garden], "dry_run": true });
+    // What the fixture has left over goes first.
+    objects(&at).await;
+    let before = stored().await;
+    let tried = released(&at, body.clone()).await;
+    assert_eq!(stored().await, before);
+    assert_eq!(tried["pages"][0]["change"], "new");
+    body["dry_run"] = false.into();
+    released(&at, body).await;
+    assert!(stored().await > before);
+}

@@ -218,3 +218,23 @@ async fn changes_are_made_all_or_not_at_all() {
     assert_eq!(fixture.read("/site/a.txt/x").await, "1");
     assert_eq!(fixture.read("/site/b").await, "2");
 }
+
+#[tokio::test]
+async fn a_text_of_any_length_is_edited() {
+    let fixture = SiteFixture::with_files(&[("a.txt", "a")]).await;
+    let long = "line\n".repeat(500_000) + "last";
+    let digest = fixture.put(long.as_bytes()).await;
+    let set = json!({ "changes": { "set": { "long.txt": { "sha256": digest } } } });
+    let draft = fixture.draft(&set).await;
+    let released = fixture.release("promote", &draft["revision"]["revision_id"]);
+    released.await.expect(200);
+    let edit = json!([{ "path": "long.txt", "find": "last", "replace": "end" }]);
+    let draft = fixture
+        .draft(&json!({ "changes": { "edits": edit } }))
+        .await;
+    let released = fixture.release("promote", &draft["revision"]["revision_id"]);
+    released.await.expect(200);
+    let read = fixture.read("/site/long.txt").await;
+    assert_eq!(read.len(), long.len() - 1);
+    assert!(read.ends_with("line\nend"));
+}

@@ -2,9 +2,9 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use super::{SiteFixture, collected_objects, texts};
+use super::{SiteFixture, collected_objects, put, texts};
 use crate::svc;
 
 /// Asks for a file in an encoding.
@@ -101,5 +101,76 @@ async fn encodings_live_as_long_as_their_file() {
         Some("br")
     );
     fixture.send(Method::DELETE, "", None).await.expect(204);
+    assert_eq!(collected_objects(&fixture.server).await, before);
+}
+
+/// Changes rows.
+async fn change(fixture: &SiteFixture, sql: String) {
+    let control = &fixture.server.server().app().control;
+    let changed = control.write(move |tx| {
+        tx.execute_batch(&sql)?;
+        Ok::<_, svc::control::Error>(())
+    });
+    changed.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_encoding_does_not_tell_what_another_project_has() {
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let style = "a { color: red }\n".repeat(200);
+    let other = fixture.owner.project(&fixture.server, "Other").await;
+    let body = json!({ "type": "site", "files": texts(&[("a.css", &*style)]) });
+    let path = format!("/{other}/frontends");
+    let made = fixture.owner.post(&fixture.server, &path, &body).await;
+    made.expect(201);
+    make_encodings(&fixture).await;
+    let mut site = body.clone();
+    site["requested_slug"] = "site".into();
+    fixture.create(&site).await.expect(201);
+    // As long as its own are not made, however long that takes.
+    let project = &fixture.project;
+    change(&fixture, format!("UPDATE blobs SET encoded_digest = NULL, encoded_bytes = 0, encode_since = NULL WHERE owner_id = '{project}'")).await;
+    assert_eq!(encoding(&fixture, "a.css", "br").await, None);
+    change(
+        &fixture,
+        format!("UPDATE blobs SET encode_since = 1 WHERE owner_id = '{project}'"),
+    )
+    .await;
+    make_encodings(&fixture).await;
+    let found = encoding(&fixture, "a.css", "br").await;
+    assert_eq!(found.as_deref(), Some("br"));
+}
+
+#[tokio::test]
+async fn a_claimed_text_has_encodings_though_its_project_had_it_before() {
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let before = collected_objects(&fixture.server).await;
+    let style = "a { color: red }\n".repeat(200);
+    put(
+        &fixture.owner,
+        &fixture.server,
+        &fixture.project,
+        style.as_bytes(),
+    )
+    .await;
+    let body = json!({ "type": "site", "files": texts(&[("a.css", &*style)]), "name": "site" });
+    let shared = fixture.server.json("/api/v1/deploy", &body).answer().await;
+    let shared = shared.expect(201).json();
+    make_encodings(&fixture).await;
+    let claim = json!({ "id": shared["id"], "delete_token": shared["delete_token"] });
+    let path = format!("/{}/frontends/claim", fixture.project);
+    let claimed = fixture.owner.post(&fixture.server, &path, &claim).await;
+    claimed.expect(201);
+    make_encodings(&fixture).await;
+    let found = encoding(&fixture, "a.css", "br").await;
+    assert_eq!(found.as_deref(), Some("br"));
+    let check = fixture
+        .server
+        .command(&svc(), &["check", "--json"])
+        .await
+        .json();
+    assert_eq!(check["errors"], json!([]));
+    fixture.send(Method::DELETE, "", None).await.expect(204);
+    fixture.server.advance(100_000);
     assert_eq!(collected_objects(&fixture.server).await, before);
 }

@@ -162,3 +162,27 @@ async fn a_revision_of_a_page_is_deleted_too() {
     let preview = &preview[preview.find("/_preview/").unwrap()..];
     assert_eq!(fixture.get(preview).await.status, 404);
 }
+
+#[tokio::test]
+async fn a_revision_that_ends_has_a_sweep_under_way_begin_anew() {
+    let fixture = SiteFixture::with_files(&[("a", "one")]).await;
+    let first = fixture.active().await;
+    super::publish(&fixture, &[("a", "two")]).await.expect(200);
+    let files = async || {
+        let project = fixture.project.clone();
+        let read = fixture.server.server().app().control.read(move |c| {
+            let sql = "SELECT version, is_due FROM file_owners WHERE owner_id = ?1";
+            c.query_row(sql, [project], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?))
+            })
+        });
+        read.await.unwrap()
+    };
+    // A sweep ends nothing, and takes no mark away, once the version is another one than it has begun with.
+    let (begun, _) = files().await;
+    let path = format!("/revisions/{first}");
+    fixture.send(Method::DELETE, &path, None).await.expect(204);
+    assert!(files().await.0 > begun);
+    fixture.server.server().app().files.sweep().await.unwrap();
+    assert!(!files().await.1);
+}

@@ -344,3 +344,45 @@ async fn a_page_of_one_source_stays_what_it_is() {
     let posted = fixture.server.post("/site/a");
     posted.answer().await.problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn the_title_of_a_long_start_page_is_read() {
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let page = "<title>Long</title>".to_owned() + &"ü".repeat(600_000);
+    let digest = fixture.put(page.as_bytes()).await;
+    let files = json!({ "index.html": { "sha256": digest } });
+    let body = json!({ "type": "site", "files": files, "requested_slug": "site" });
+    let made = fixture.create(&body).await.expect(201).json();
+    assert_eq!(made["title"], "Long");
+}
+
+#[tokio::test]
+async fn sizes_are_looked_at_before_files_are_asked_for() {
+    let server = TestServer::builder().limits(|limits| {
+        limits.file_bytes_pro = 1_000;
+        limits.site_bytes_pro = 1_500;
+    });
+    let fixture = SiteFixture::empty(server.start().await).await;
+    let file = |name: &str, size: u64| json!({ "sha256": sha256(name.as_bytes()), "size": size });
+    let create = async |files: Value| {
+        let body = json!({ "type": "site", "files": files, "requested_slug": "site" });
+        fixture.create(&body).await
+    };
+    let refused = create(json!({ "a": file("a", 1_001) })).await;
+    refused.problem(413, "payload_too_large");
+    let refused = create(json!({ "a": file("a", 1_000), "b": file("b", 501) })).await;
+    refused.problem(413, "payload_too_large");
+    let missing = create(json!({ "a": file("a", 1_000), "b": file("b", 500) })).await;
+    missing.problem(409, "files_missing");
+}
+
+#[tokio::test]
+async fn a_file_of_rules_is_no_fallback() {
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let files = texts(&[("index.html", "x"), ("_headers", ""), ("_redirects", "")]);
+    for fallback in ["_headers", "_redirects"] {
+        let body = json!({ "type": "site", "files": files, "options": { "fallback": fallback } });
+        let refused = fixture.create(&body).await;
+        refused.problem(400, "invalid_request");
+    }
+}

@@ -215,3 +215,55 @@ async fn files_that_no_publication_comes_for_end() {
     assert_eq!(collected_objects(&fixture.server).await, before + 3);
     assert_eq!(fixture.read("/site/a").await, "file 3");
 }
+
+#[tokio::test]
+async fn files_that_fail_take_room_until_they_are_gone() {
+    let server = TestServer::builder().limits(|limits| limits.storage_bytes_pro = 5 << 20);
+    let fixture = SiteFixture::empty(server.start().await).await;
+    let other = sha256(b"other");
+    let fail = async |seed: u8| {
+        // Two objects are stored by the time at which the last byte arrives.
+        let sent = (other.as_str(), vec![seed; (2 << 20) + 1]);
+        put_as(&fixture.owner, &fixture.server, &fixture.project, sent).await
+    };
+    for seed in 0..2 {
+        fail(seed).await.problem(400, "digest_mismatch");
+    }
+    fail(2).await.problem(413, "storage_full");
+    let now = stored_bytes(&fixture.server, &fixture.project).await;
+    assert_eq!(now, (0, 0));
+    fixture.server.advance(1_000);
+    fail(3).await.problem(400, "digest_mismatch");
+    let digest = fixture.put(&[1; 1_000]).await;
+    // The bytes of a file that is there are compared, and stored nowhere.
+    for seed in 4..8 {
+        let sent = (digest.as_str(), vec![seed; (2 << 20) + 1]);
+        let sent = put_as(&fixture.owner, &fixture.server, &fixture.project, sent).await;
+        sent.problem(400, "digest_mismatch");
+    }
+}
+
+#[tokio::test]
+async fn what_a_project_has_takes_no_more_room() {
+    let (fixture, there) = nearly_full().await;
+    let path = format!(
+        "/api/v1/projects/{}/frontends/site/files/copy",
+        fixture.project
+    );
+    let request = fixture.owner.request(&fixture.server, Method::PUT, &path);
+    let copied = request.body(vec![1_u8; THERE]).answer().await.expect(200);
+    assert_eq!(copied.json()["site"]["files"], 2);
+    let (used, _) = stored_bytes(&fixture.server, &fixture.project).await;
+    assert_eq!(used, THERE as u64);
+    // Both together do not fit: what was there before is said.
+    let half = |text: &str| json!({ "text": text.repeat(600_000) });
+    let files = json!({ "there": { "sha256": there }, "a": half("a"), "b": half("b") });
+    let body = json!({ "files": files });
+    let full = fixture.send(Method::PUT, "", Some(&body)).await;
+    let full = full.problem(413, "storage_full");
+    assert_eq!(full["used_bytes"], used);
+    // The same file twice is one.
+    let files = json!({ "there": { "sha256": there }, "a": half("a"), "b": half("a") });
+    let body = json!({ "files": files });
+    fixture.send(Method::PUT, "", Some(&body)).await.expect(200);
+}

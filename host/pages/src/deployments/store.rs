@@ -112,9 +112,13 @@ pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<b
     let was_there = removed.is_some();
     if let Some((digests, project, type_name)) = removed {
         unused.extend(digests.into_iter().flatten());
-        // Those of a share end with it, as those of a project that is gone do.
         if parse_type(&type_name)?.is_site() {
-            look_through_files(tx, &project.to_string())?;
+            // A share has its files for itself.
+            let owner = match project == ProjectId::QUICK_SHARES {
+                true => id.to_string(),
+                false => project.to_string(),
+            };
+            look_through_files(tx, &owner)?;
         }
     }
     for digest in unused {
@@ -178,13 +182,22 @@ pub(super) fn list_expired(
     .collect()
 }
 
-/// Returns the object with the encodings of a file, if they are made.
-pub(super) fn find_encodings(c: &Connection, file: &Digest) -> rusqlite::Result<Option<Digest>> {
+/// Returns the object with the encodings of a file of a site, if they are made for whose file it is: a project, or a share for itself.
+pub(super) fn find_encodings(
+    c: &Connection,
+    site: &DeploymentId,
+    file: &Digest,
+) -> rusqlite::Result<Option<Digest>> {
     c.prepare_cached(
-        "SELECT encoded_digest FROM blobs WHERE digest = ?1 AND encoded_digest IS NOT NULL LIMIT 1",
+        "SELECT b.encoded_digest FROM deployments d
+         JOIN blobs b ON b.owner_id = iif(d.project_id = ?3, d.id, d.project_id) AND b.digest = ?2
+         WHERE d.id = ?1",
     )?
-    .query_row([file], |row| row.get(0))
+    .query_row(params![site, file, ProjectId::QUICK_SHARES], |row| {
+        row.get(0)
+    })
     .optional()
+    .map(Option::flatten)
 }
 
 /// Ids of the one-time shares that are there.
@@ -204,10 +217,13 @@ pub(super) fn mark_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// Notes that a revision of an owner's sites ends, so that files of it may have lost their last name.
+/// Notes that a revision of an owner's sites ends, so that files of it may have lost their last name. A sweep that is under way begins
+/// anew.
 pub(super) fn look_through_files(tx: &Tx<'_>, owner: &str) -> Result<(), Error> {
-    tx.prepare_cached("UPDATE file_owners SET is_due = 1 WHERE owner_id = ?1")?
-        .execute([owner])?;
+    tx.prepare_cached(
+        "UPDATE file_owners SET is_due = 1, version = version + 1 WHERE owner_id = ?1",
+    )?
+    .execute([owner])?;
     Ok(())
 }
 

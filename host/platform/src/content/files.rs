@@ -87,6 +87,12 @@ impl FileWriter {
         Ok(())
     }
 
+    /// Returns how many of so many bytes of a file are stored before it is finished.
+    pub fn bytes_stored_of(bytes: u64) -> u64 {
+        let object = OBJECT_BYTES as u64;
+        bytes.saturating_sub(1) / object * object
+    }
+
     /// Returns the number of bytes that are in memory.
     pub fn bytes_in_memory(&self) -> usize {
         self.rest.len()
@@ -218,6 +224,9 @@ mod tests {
         for part in file.chunks(step) {
             writer.write(Bytes::copy_from_slice(part)).await.unwrap();
             assert!(writer.bytes_in_memory() <= OBJECT_BYTES);
+            let in_memory = writer.bytes_in_memory() as u64;
+            let stored = FileWriter::bytes_stored_of(writer.bytes);
+            assert_eq!(stored, writer.bytes - in_memory);
         }
         assert_eq!(writer.digest(), Digest::of(file));
         writer.finish().await.unwrap()

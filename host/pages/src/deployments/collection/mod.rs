@@ -17,8 +17,8 @@ use svc_base::fault;
 /// Marks handled in one step, so that no step holds the writer for long.
 const MARKS_PER_STEP: u32 = 500;
 /// Time for which content without a reference is kept, in seconds: by one server, and where several nodes share the store.
-const GRACE_SECONDS: i64 = 60;
-const SHARED_GRACE_SECONDS: i64 = 24 * 3600;
+pub(super) const GRACE_SECONDS: i64 = 60;
+pub(super) const SHARED_GRACE_SECONDS: i64 = 24 * 3600;
 /// Difference of two nodes' clocks that does no harm, in seconds.
 const CLOCK_SKEW_SECONDS: i64 = 3600;
 /// Longest time between asking for the commit that confirms marks and sending a deletion.

@@ -25,8 +25,8 @@ const MAX_WORK: Duration = Duration::from_secs(1);
 enum MadeEncodings {
     /// Another project has the file, and its encodings.
     Shared,
-    /// They are stored. While this lives the collector keeps them.
-    Stored(ObjectPin),
+    /// They are stored, in so many bytes. While this lives the collector keeps them.
+    Stored(ObjectPin, u64),
     /// There are none, because the file cannot be read.
     None,
 }
@@ -69,17 +69,18 @@ impl ProjectFiles {
                 .read(|c| store::list_to_encode(c, FILES_PER_STEP))
                 .await?;
             let is_last = due.len() < FILES_PER_STEP as usize;
-            let made = self.encode_all(due).await?;
+            let (made, failure) = self.encode_all(due).await;
             if made.is_empty() {
-                return Ok(());
+                return failure.map_or(Ok(()), |error| Err(error.into()));
             }
             let now = self.infra.clock.now();
             let stored = self.infra.control.write(move |tx| {
                 for (digest, encodings) in &made {
                     match encodings {
                         MadeEncodings::Shared => store::share_encodings(tx, digest, now)?,
-                        MadeEncodings::Stored(pin) => {
-                            store::set_encodings(tx, digest, Some(pin.digest()), now)?;
+                        MadeEncodings::Stored(pin, bytes) => {
+                            let object = (pin.digest(), *bytes);
+                            store::set_encodings(tx, digest, Some(object), now)?;
                         }
                         MadeEncodings::None => store::set_encodings(tx, digest, None, now)?,
                     }
@@ -87,6 +88,9 @@ impl ProjectFiles {
                 Ok::<_, control::Error>(())
             });
             stored.await?;
+            if let Some(error) = failure {
+                return Err(error.into());
+            }
             if is_last {
                 return Ok(());
             }
@@ -94,11 +98,12 @@ impl ProjectFiles {
         Ok(())
     }
 
-    /// Makes the encodings of some files, until there is no room or no worker for more.
+    /// Makes the encodings of some files, until there is no room or no worker for more, or one fails. Returns also that failure: those
+    /// that were made before are stored.
     async fn encode_all(
         &self,
         due: Vec<FileToEncode>,
-    ) -> Result<HashMap<Digest, MadeEncodings>, PublishError> {
+    ) -> (HashMap<Digest, MadeEncodings>, Option<PublishError>) {
         let mut made = HashMap::with_capacity(due.len());
         for file in due {
             let digest = file.file.digest;
@@ -113,10 +118,10 @@ impl ProjectFiles {
                     made.insert(digest, encodings);
                 }
                 Err(PublishError::Capacity(_)) => break,
-                Err(error) => return Err(error),
+                Err(error) => return (made, Some(error)),
             }
         }
-        Ok(made)
+        (made, None)
     }
 
     async fn encode(&self, due: FileToEncode) -> Result<MadeEncodings, PublishError> {
@@ -126,7 +131,10 @@ impl ProjectFiles {
         let bytes = usize::try_from(due.file.bytes).unwrap_or(usize::MAX);
         let reserved = self.pipeline.reserve(bytes).await?;
         let made = match self.whole_file(due.file).await {
-            Ok(text) => MadeEncodings::Stored(self.pipeline.store_encodings(text).await?),
+            Ok(text) => {
+                let (pin, bytes) = self.pipeline.store_encodings(text).await?;
+                MadeEncodings::Stored(pin, bytes)
+            }
             Err(content::Error::Damaged(_)) => MadeEncodings::None,
             Err(error) => return Err(error.into()),
         };
@@ -134,8 +142,14 @@ impl ProjectFiles {
         Ok(made)
     }
 
-    /// Reads all of a file.
-    async fn whole_file(&self, file: SiteFile) -> Result<Bytes, content::Error> {
+    /// Reads all of a file. Its bytes are counted by the caller.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(in crate::deployments) async fn whole_file(
+        &self,
+        file: SiteFile,
+    ) -> Result<Bytes, content::Error> {
         let bytes = file.bytes;
         let reader = FileReader::open(&self.content, file).await?;
         let capacity = usize::try_from(bytes).unwrap_or_default();

@@ -173,7 +173,7 @@ impl JudgedFile {
             NewSiteFile::Inline(bytes) => Self::Sent(bytes.clone()),
             NewSiteFile::Named(digest, _) => Self::Known(*digest),
             NewSiteFile::Kept(file) => Self::Known(file.digest),
-            NewSiteFile::Stored(file) => Self::Known(file.digest),
+            NewSiteFile::Stored(stored) => Self::Known(stored.file.digest),
         }
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::content::{Digest, StoredFile};
+use super::uploads::ReceivedFile;
+use crate::content::Digest;
 use crate::control;
 use crate::deployments::blocked::ContentBlocked;
 use crate::deployments::publication::PublishError;
@@ -102,7 +103,7 @@ impl From<crate::content::Error> for FileError {
 }
 
 /// Owner of files: a project, or a quick share, which has them for itself until it is claimed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileOwner(String);
 
 impl FileOwner {
@@ -139,7 +140,7 @@ pub enum NewSiteFile {
     /// File of the revision that the new one is made from.
     Kept(SiteFile),
     /// File that was stored for this publication.
-    Stored(Arc<StoredFile>),
+    Stored(Arc<ReceivedFile>),
 }
 
 /// Files and options of a site that is about to be published. The paths keep their rules.

@@ -47,7 +47,7 @@ impl From<FileError> for Problem {
             FileError::TooLarge(most) => body_too_large(most),
             FileError::StorageFull { used, limit } => Self::new(
                 ProblemCode::StorageFull,
-                format!("The project's files take {used} bytes of {limit}, and there is no room for this. Delete revisions or frontends that are not needed any more: their files go within a minute."),
+                format!("The project's files take {used} bytes of {limit}, and there is no room for this. Delete revisions or frontends that are not needed any more: their files go within a minute, as uploads that failed do."),
             )
             .with("used_bytes", used)
             .with("limit_bytes", limit),

@@ -1,11 +1,13 @@
 //! Files that a publication names, and the transaction in which their owner gets them.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use super::immutables::{self, JudgedImmutables};
 use super::model::{FileError, FileOwner, FileRoom};
 use super::site::refuse_missing;
 use super::store;
+use super::uploads::ReceivedFile;
 use crate::content::{Digest, StoredFile};
 use crate::control::{self, Tx};
 use svc_base::clock::Timestamp;
@@ -20,7 +22,7 @@ pub(in crate::deployments) struct PublishedFiles {
     /// Files that the owner has.
     pub(super) named: Vec<Digest>,
     /// Files that the owner gets.
-    pub(super) stored: Vec<Arc<StoredFile>>,
+    pub(super) stored: Vec<Arc<ReceivedFile>>,
     /// Texts of which encodings are to be made.
     pub(super) texts: Vec<Digest>,
     pub(super) room: FileRoom,
@@ -71,15 +73,26 @@ impl PublishedFiles {
             let there = store::find(tx, owner, &self.named).map_err(control::Error::from)?;
             refuse_missing(&self.named, &there)?;
         }
-        for file in &self.stored {
-            if store::has(tx, owner, &file.digest).map_err(control::Error::from)? {
-                continue;
-            }
+        let new = self.new_files(tx)?;
+        if !new.is_empty() {
             let used = store::usage(tx, owner).map_err(control::Error::from)?;
-            self.room.check(used, file.bytes)?;
-            store::insert(tx, owner, file, None)?;
+            let more = new.iter().map(|file| file.bytes);
+            self.room.check(used, more.fold(0, u64::saturating_add))?;
+            store::insert(tx, owner, &new, None)?;
         }
         store::ask_for_encodings(tx, owner, &self.texts, now)?;
         Ok(store::raise_version(tx, owner)?)
+    }
+
+    /// Lists the stored files that the owner does not have, each distinct one once.
+    fn new_files(&self, tx: &Tx<'_>) -> Result<Vec<&StoredFile>, control::Error> {
+        let (mut seen, mut new) = (HashSet::new(), Vec::new());
+        for stored in &self.stored {
+            let file = &stored.file;
+            if seen.insert(file.digest) && !store::has(tx, &self.owner, &file.digest)? {
+                new.push(file);
+            }
+        }
+        Ok(new)
     }
 }

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::NewSiteFile;
 use crate::content::Digest;
-use crate::deployments::sites::{SiteOptions, check_paths, pattern_fault};
+use crate::deployments::sites::{SiteOptions, check_paths, is_rule_file, pattern_fault};
 use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 
@@ -159,6 +159,15 @@ pub fn checked_options(options: SiteOptions) -> Result<SiteOptions, Problem> {
     if count > MAX_PATTERNS {
         return Err(invalid_request(format!(
             "In `options`: `immutable` has {count} patterns; {MAX_PATTERNS} is the most. Name folders with a `*` at the end."
+        )));
+    }
+    if let Some(fallback) = options
+        .fallback
+        .as_deref()
+        .filter(|path| is_rule_file(path))
+    {
+        return Err(invalid_request(format!(
+            "In `options`: `fallback` names `{fallback}`, which has rules and is served to nobody."
         )));
     }
     for pattern in &options.immutable {

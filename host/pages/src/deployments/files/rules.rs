@@ -72,7 +72,7 @@ impl ProjectFiles {
             None => return Ok(None),
             Some(NewSiteFile::Inline(bytes)) => return Ok(Some(bytes.clone())),
             Some(NewSiteFile::Kept(file)) => (file.digest, file.bytes),
-            Some(NewSiteFile::Stored(file)) => (file.digest, file.bytes),
+            Some(NewSiteFile::Stored(stored)) => (stored.file.digest, stored.file.bytes),
             Some(NewSiteFile::Named(digest, _)) => {
                 (*digest, known.get(digest).map_or(0, |file| file.bytes))
             }

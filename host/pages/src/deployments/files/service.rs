@@ -2,18 +2,27 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::model::{FileBytes, FileError, FileOwner, FileRoom};
+use super::model::{FileBytes, FileError, FileOwner, FileRoom, FileUsage};
 use super::site::refuse_missing;
 use super::store;
-use crate::content::{ContentStore, Digest, FileWriter, StoredFile};
+use super::storing::give_up_files;
+use super::sweep::RestingOwners;
+use super::uploads::{HeldBytes, ReceivedFile, UncountedBytes};
+use crate::content::{ContentStore, Digest, DigestBuilder, FileWriter, StoredFile};
 use crate::control;
+use crate::deployments::collection::{GRACE_SECONDS, SHARED_GRACE_SECONDS};
 use crate::deployments::publication::{CapacityChecker, PublicationPipeline};
 use crate::deployments::store::mark_garbage;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use crate::workspaces;
+use svc_base::clock::Timestamp;
 use svc_base::fault;
+
+/// Bytes that are hashed at once: more would keep other requests of the thread waiting.
+const HASHED_BYTES: usize = 256 << 10;
 
 /// Files of all projects.
 #[derive(Debug)]
@@ -21,6 +30,9 @@ pub struct ProjectFiles {
     pub(super) infra: Infra,
     pub(super) content: ContentStore,
     pub(super) pipeline: Arc<PublicationPipeline>,
+    /// What is stored and counted by no row.
+    pub(super) uncounted: Arc<UncountedBytes>,
+    pub(super) resting: RestingOwners,
     capacity: CapacityChecker,
 }
 
@@ -32,7 +44,15 @@ impl ProjectFiles {
         pipeline: Arc<PublicationPipeline>,
         capacity: CapacityChecker,
     ) -> Self {
+        // Nodes may share a bucket, where objects stay for longer.
+        let grace: i64 = match content.is_remote() {
+            true => SHARED_GRACE_SECONDS,
+            false => GRACE_SECONDS,
+        };
+        let grace = Duration::from_secs(grace.unsigned_abs());
         Self {
+            uncounted: UncountedBytes::new(infra.clock.clone(), grace),
+            resting: RestingOwners::default(),
             infra,
             content,
             pipeline,
@@ -48,23 +68,29 @@ impl ProjectFiles {
         &self,
         project: &Project,
         (digest, declared): (Digest, u64),
-        body: B,
+        mut body: B,
     ) -> Result<(), B::Error> {
         self.refuse_blocked(&digest).await?;
-        let room = self.check_room(project, Some(digest), declared).await?;
-        let file = self.store(Some(digest), body).await?;
+        let (room, used, is_there) = self.room_for(project, declared, Some(digest)).await?;
+        if is_there && self.stage_again(project, digest).await? {
+            // These bytes take no room: all that they can be is the same, or refused.
+            return compare(digest, &mut body).await;
+        }
+        room.check(used, declared)?;
+        let stored = self.store(project, room, (Some(digest), body)).await?;
         fault::point("blob.stored");
-        let file = Arc::new(file);
-        let staged = self.stage(project, Arc::clone(&file), room).await;
+        let stored = Arc::new(stored);
+        let staged = self.stage(project, Arc::clone(&stored), room).await;
         if staged.is_err() {
-            self.forget(file.stored_objects()).await?;
+            self.give_up_file(&stored).await?;
         }
         staged?;
         fault::point("blob.committed");
         Ok(())
     }
 
-    /// Receives a file of a declared length for a publication that is under way. No row names it yet.
+    /// Receives a file of a declared length for a publication that is under way. No row names it yet, and the project may have the same
+    /// bytes: the publication says whether there is room.
     ///
     /// # Errors
     /// [`FileError`], or that of the bytes; nothing is kept then.
@@ -73,9 +99,9 @@ impl ProjectFiles {
         project: &Project,
         declared: u64,
         body: B,
-    ) -> Result<StoredFile, B::Error> {
-        self.check_room(project, None, declared).await?;
-        let file = self.store(None, body).await?;
+    ) -> Result<ReceivedFile, B::Error> {
+        let (room, ..) = self.room_for(project, declared, None).await?;
+        let file = self.store(project, room, (None, body)).await?;
         fault::point("file.stored");
         Ok(file)
     }
@@ -83,26 +109,33 @@ impl ProjectFiles {
     /// Stores a file as its bytes arrive, and compares them with their digest, if it is known.
     async fn store<B: FileBytes>(
         &self,
-        digest: Option<Digest>,
-        mut body: B,
-    ) -> Result<StoredFile, B::Error> {
+        project: &Project,
+        room: FileRoom,
+        (digest, mut body): (Option<Digest>, B),
+    ) -> Result<ReceivedFile, B::Error> {
         self.capacity.check_disk().map_err(FileError::from)?;
+        let held = self.uncounted.begin((&project.id).into(), room);
         let mut writer = FileWriter::new(&self.content);
-        let read = self.read(&mut writer, digest, &mut body).await;
-        if read.is_err() {
-            // After a crash here the next start finds them.
-            self.forget(writer.stored_objects()).await?;
+        let read = self.read((&mut writer, &held), digest, &mut body).await;
+        match read {
+            Ok(file) => Ok(ReceivedFile { file, held }),
+            Err(error) => {
+                // After a crash here the next start finds them.
+                held.give_up();
+                self.forget(writer.stored_objects()).await?;
+                Err(error)
+            }
         }
-        read
     }
 
-    /// Refuses a file that is too large, or for which there is no room; returns the room that there is.
-    async fn check_room(
+    /// Refuses a file that is larger than one may be; returns the room for files, what they take, and whether the project has the one of a
+    /// digest.
+    async fn room_for(
         &self,
         project: &Project,
-        digest: Option<Digest>,
         declared: u64,
-    ) -> Result<FileRoom, FileError> {
+        digest: Option<Digest>,
+    ) -> Result<(FileRoom, FileUsage, bool), FileError> {
         let (owner, workspace) = (FileOwner::from(&project.id), project.workspace.id);
         let limits = &self.infra.config.limits;
         let read = self.infra.control.read(move |c| {
@@ -111,9 +144,9 @@ impl ProjectFiles {
                 Some(digest) => store::has(c, &owner, &digest)?,
                 None => false,
             };
-            Ok((plan, is_there, store::usage(c, &owner)?))
+            Ok((plan, store::usage(c, &owner)?, is_there))
         });
-        let (plan, is_there, used) = read.await?;
+        let (plan, used, is_there) = read.await?;
         let most = plan.file_limits(limits);
         if declared > most.file_bytes {
             return Err(FileError::TooLarge(most.file_bytes));
@@ -122,51 +155,85 @@ impl ProjectFiles {
             owner: most.storage_bytes,
             all: limits.storage_total_bytes,
         };
-        if !is_there {
-            room.check(used, declared)?;
-        }
-        Ok(room)
+        Ok((room, used, is_there))
     }
 
     /// Reads all bytes of a file, and compares them with their digest before the last are stored.
     async fn read<B: FileBytes>(
         &self,
-        writer: &mut FileWriter,
+        (writer, held): (&mut FileWriter, &HeldBytes),
         digest: Option<Digest>,
         body: &mut B,
     ) -> Result<StoredFile, B::Error> {
+        let mut all = 0;
         while let Some(bytes) = body.next(writer.bytes_in_memory()).await? {
+            all += bytes.len() as u64;
+            held.grow(FileWriter::bytes_stored_of(all))?;
             writer.write(bytes).await.map_err(FileError::from)?;
         }
         if digest.is_some_and(|digest| digest != writer.digest()) {
             return Err(FileError::DigestMismatch.into());
         }
+        held.grow(all)?;
         Ok(self.finish_file(writer).await?)
+    }
+
+    /// Has a file that a project has wait for a publication, from now; returns whether it is there.
+    async fn stage_again(&self, project: &Project, digest: Digest) -> Result<bool, FileError> {
+        let (now, until) = self.staged_until();
+        let (id, owner) = (project.id, FileOwner::from(&project.id));
+        let staged = self.infra.control.write(move |tx| {
+            if !projects::is_live(tx, &id, now)? {
+                return Err(FileError::NotFound);
+            }
+            Ok(store::stage_again(tx, &owner, &digest, until)?)
+        });
+        staged.await
+    }
+
+    /// Returns the time, and until when a file that is sent now waits for a publication.
+    fn staged_until(&self) -> (Timestamp, Timestamp) {
+        let now = self.infra.clock.now();
+        let wait = self.infra.config.limits.staged_seconds;
+        (
+            now,
+            now.plus_seconds(i64::try_from(wait).unwrap_or(i64::MAX)),
+        )
     }
 
     /// Adds a stored file to those of a project, if there is still room.
     async fn stage(
         &self,
         project: &Project,
-        file: Arc<StoredFile>,
+        stored: Arc<ReceivedFile>,
         room: FileRoom,
     ) -> Result<(), FileError> {
-        let now = self.infra.clock.now();
-        let wait = self.infra.config.limits.staged_seconds;
-        let until = now.plus_seconds(i64::try_from(wait).unwrap_or(i64::MAX));
+        let (now, until) = self.staged_until();
         let (id, owner) = (project.id, FileOwner::from(&project.id));
         let staged = self.infra.control.write(move |tx| {
             if !projects::is_live(tx, &id, now)? {
                 return Err(FileError::NotFound);
             }
+            let file = &stored.file;
             if store::stage_again(tx, &owner, &file.digest, until)? {
                 return Ok(());
             }
             let used = store::usage(tx, &owner).map_err(control::Error::from)?;
             room.check(used, file.bytes)?;
-            Ok(store::insert(tx, &owner, &file, Some(until))?)
+            Ok(store::insert(tx, &owner, &[file], Some(until))?)
         });
         staged.await
+    }
+
+    /// Gives up a file that was stored: no row names it.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(in crate::deployments) async fn give_up_file(
+        &self,
+        stored: &ReceivedFile,
+    ) -> Result<(), FileError> {
+        self.forget(give_up_files([stored].into_iter())).await
     }
 
     /// Refuses files that a project does not have, with all of them.
@@ -202,5 +269,20 @@ impl ProjectFiles {
         });
         let marked: Result<(), control::Error> = marked.await;
         Ok(marked?)
+    }
+}
+
+/// Reads all bytes of a file, which are stored nowhere, and compares them with their digest.
+async fn compare<B: FileBytes>(digest: Digest, body: &mut B) -> Result<(), B::Error> {
+    let mut read = DigestBuilder::new();
+    while let Some(bytes) = body.next(0).await? {
+        for part in bytes.chunks(HASHED_BYTES) {
+            read.update(part);
+            tokio::task::yield_now().await;
+        }
+    }
+    match read.finish() == digest {
+        true => Ok(()),
+        false => Err(FileError::DigestMismatch.into()),
     }
 }

@@ -1,32 +1,31 @@
 //! Preparing a site for its publication: its files are there, within their bounds, and stored, before a row names them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 
-use super::immutables::JudgedImmutables;
+use super::immutables::{ComparedImmutables, JudgedImmutables};
 use super::model::{FileError, FileOwner, FileRoom, FileUsage, NewSite, NewSiteFile, SiteTitle};
 use super::published::PublishedFiles;
 use super::rules::RuleBounds;
 use super::service::ProjectFiles;
+use super::storing::give_up_files;
+use super::uploads::ReceivedFile;
 use super::{store, warnings};
 use crate::config::Limits;
-use crate::content::{Digest, StoredFile};
+use crate::content::Digest;
 use crate::control::{self, Tx};
 use crate::deployments::address::{find_origin, slugs_before_files};
 use crate::deployments::frontends::Frontend;
-use crate::deployments::publication::{PageSource, PublishError, StoredPublication};
-use crate::deployments::sites::{SiteFile, SiteManifest};
+use crate::deployments::publication::{PublishError, StoredPublication};
+use crate::deployments::sites::{SiteFile, SiteManifest, SiteRules};
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use crate::workspaces::{self, FileLimits};
+use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::ContentType;
 
-/// Document whose title is that of the site.
-const START_PAGE: &str = "index.html";
 /// Most bytes of the page that shows a shared file.
 const SHOWN_PAGE_BYTES: u64 = 32 << 10;
 /// Files of a request that are stored at once.
@@ -52,6 +51,31 @@ struct KnownFiles {
     /// Files that the owner has, of those that the site names.
     files: HashMap<Digest, SiteFile>,
     used: FileUsage,
+}
+
+/// A site that was only tried: nothing of it is stored.
+#[derive(Debug)]
+pub(in crate::deployments) struct UnstoredSite {
+    /// Digest of its canonical form.
+    pub(in crate::deployments) source: Digest,
+    /// Files and options.
+    pub(in crate::deployments) manifest: SiteManifest,
+    /// Title of the site; empty where there is none.
+    pub(in crate::deployments) title: String,
+}
+
+/// What the checks of a site have found.
+struct CheckedSite {
+    owner: FileOwner,
+    known: KnownFiles,
+    named: Vec<Digest>,
+    rules: SiteRules,
+    compared: Option<ComparedImmutables>,
+    room: FileRoom,
+}
+
+fn internal(error: anyhow::Error) -> FileError {
+    PublishError::Internal(error).into()
 }
 
 impl PreparedSite {
@@ -83,6 +107,7 @@ pub(in crate::deployments) fn move_to_project(
     share: &DeploymentId,
     project: &Project,
     limits: &Limits,
+    now: Timestamp,
 ) -> Result<(), FileError> {
     let (from, to) = (FileOwner::from(share), FileOwner::from(&project.id));
     let read = || {
@@ -97,7 +122,7 @@ pub(in crate::deployments) fn move_to_project(
         all: u64::MAX,
     };
     room.check(used, more)?;
-    Ok(store::move_all(tx, &from, &to, more)?)
+    Ok(store::move_all(tx, (&from, &to), more, now)?)
 }
 
 /// Frontend that a site is prepared for.
@@ -130,6 +155,61 @@ impl ProjectFiles {
         new: NewSite,
         title: SiteTitle,
     ) -> Result<PreparedSite, FileError> {
+        let (limits, slugs) = self.bounds_for(project, target).await?;
+        let warning = warnings::of_slugs(new.files.keys().map(String::as_str), &slugs);
+        let at = ((&project.id).into(), target.deployment);
+        let site = (new, RuleBounds { is_share: false });
+        let mut prepared = self.prepare_for(at, limits, site, title).await?;
+        prepared.warnings.extend(warning);
+        Ok(prepared)
+    }
+
+    /// Tries a site: it is looked at like one that is prepared, and nothing of it is stored.
+    ///
+    /// # Errors
+    /// Those of [`ProjectFiles::prepare`].
+    pub(in crate::deployments) async fn try_site(
+        &self,
+        project: &Project,
+        target: SiteTarget<'_>,
+        new: NewSite,
+        title: SiteTitle,
+    ) -> Result<UnstoredSite, FileError> {
+        let (limits, _) = self.bounds_for(project, target).await?;
+        // The bytes of a request are in memory until they are hashed.
+        let counted = self.pipeline.reserve(new.inline_bytes()).await?;
+        let at = ((&project.id).into(), target.deployment);
+        let bounds = RuleBounds { is_share: false };
+        let (new, checked) = self.check(at, limits, (new, bounds)).await?;
+        let start_page = new.start_page();
+        let known = checked.known.files;
+        let hashing = tokio::task::spawn_blocking(move || SiteManifest {
+            files: new.to_files(&known),
+            options: new.options,
+            rules: checked.rules,
+            deleted: new.deleted,
+        });
+        let manifest = hashing.await.map_err(|error| internal(error.into()))?;
+        drop(counted);
+        let digests = manifest.files.values().map(|file| &file.digest);
+        self.pipeline.blocked().check(digests)?;
+        let title = self.find_title(title, start_page, &manifest).await?;
+        let form = manifest
+            .to_canonical()
+            .map_err(|error| internal(error.into()))?;
+        Ok(UnstoredSite {
+            source: Digest::of(&form),
+            manifest,
+            title,
+        })
+    }
+
+    /// Returns the bounds of a project's files, and the slugs that come before a site's at the root of the project's origin.
+    async fn bounds_for(
+        &self,
+        project: &Project,
+        target: SiteTarget<'_>,
+    ) -> Result<(FileLimits, Vec<String>), FileError> {
         let (workspace, slug) = (project.workspace.id, target.slug.map(str::to_owned));
         let has_origin = self.infra.config.sites_domain.is_some();
         let label = has_origin.then(|| project.host_label.clone());
@@ -139,13 +219,7 @@ impl ProjectFiles {
             Ok((workspaces::plan_of(c, &workspace)?, slugs))
         });
         let (plan, slugs) = read.await?;
-        let limits = plan.file_limits(&self.infra.config.limits);
-        let warning = warnings::of_slugs(new.files.keys().map(String::as_str), &slugs);
-        let at = ((&project.id).into(), target.deployment);
-        let site = (new, RuleBounds { is_share: false });
-        let mut prepared = self.prepare_for(at, limits, site, title).await?;
-        prepared.warnings.extend(warning);
-        Ok(prepared)
+        Ok((plan.file_limits(&self.infra.config.limits), slugs))
     }
 
     /// Returns the warning about files of the site at the root of a project's origin that a frontend at a slug hides.
@@ -201,16 +275,13 @@ impl ProjectFiles {
         self.prepare_for(at, limits, site, title).await
     }
 
-    async fn prepare_for(
+    /// Refuses a site that breaks a rule or has no room.
+    async fn check(
         &self,
         (owner, deployment): (FileOwner, Option<DeploymentId>),
         limits: FileLimits,
         (new, bounds): (NewSite, RuleBounds),
-        title: SiteTitle,
-    ) -> Result<PreparedSite, FileError> {
-        let inline = new.inline_bytes();
-        // The bytes of a request are in memory until they are stored.
-        let counted = self.pipeline.reserve(inline).await?;
+    ) -> Result<(NewSite, CheckedSite), FileError> {
         let named = new.named();
         self.pipeline.blocked().load().await?;
         new.check_allowed(self.pipeline.blocked())?;
@@ -224,29 +295,93 @@ impl ProjectFiles {
             owner: limits.storage_bytes,
             all: self.infra.config.limits.storage_total_bytes,
         };
-        room.check(known.used, new.new_bytes(&known.files))?;
-        let start_page = new.files.get(START_PAGE).cloned();
-        let (mut manifest, stored) = self.store_files(new, &known.files).await?;
-        manifest.rules = rules;
+        let (new, more) = self.new_bytes(owner.clone(), new).await?;
+        room.check(known.used, more)?;
+        let checked = CheckedSite {
+            owner,
+            known,
+            named,
+            rules,
+            compared,
+            room,
+        };
+        Ok((new, checked))
+    }
+
+    async fn prepare_for(
+        &self,
+        at: (FileOwner, Option<DeploymentId>),
+        limits: FileLimits,
+        site: (NewSite, RuleBounds),
+        title: SiteTitle,
+    ) -> Result<PreparedSite, FileError> {
+        // The bytes of a request are in memory until they are stored.
+        let counted = self.pipeline.reserve(site.0.inline_bytes()).await?;
+        let (new, checked) = self.check(at, limits, site).await?;
+        let CheckedSite {
+            owner, known, room, ..
+        } = checked;
+        let start_page = new.start_page();
+        let at = (owner.clone(), room);
+        let (mut manifest, stored) = self.store_files(at, new, &known.files).await?;
+        manifest.rules = checked.rules;
         drop(counted);
-        let texts = self.texts_to_encode(&owner, &manifest).await?;
-        let immutables = self.store_immutables(compared).await?;
-        let files = Arc::new(PublishedFiles {
+        let mut files = PublishedFiles {
             owner,
             version: known.version,
-            named,
+            named: checked.named,
             stored,
-            texts,
+            texts: Vec::new(),
             room,
-            immutables,
+            immutables: None,
             forms: OnceLock::new(),
-        });
-        let finished = self.finish(manifest, start_page, title, Arc::clone(&files));
-        let finished = finished.await;
+        };
+        let added = self.add_lists(&mut files, &manifest, checked.compared);
+        let added = added.await;
+        let files = Arc::new(files);
+        let finished = match added {
+            Ok(()) => {
+                let finished = self.finish(manifest, start_page, title, Arc::clone(&files));
+                finished.await
+            }
+            Err(error) => Err(error),
+        };
         if finished.is_err() {
             self.give_up(&files).await?;
         }
         finished
+    }
+
+    /// Adds what follows from a site's files: the texts that are to be encoded, and the list of its immutable files.
+    async fn add_lists(
+        &self,
+        files: &mut PublishedFiles,
+        manifest: &SiteManifest,
+        compared: Option<ComparedImmutables>,
+    ) -> Result<(), FileError> {
+        files.texts = self.texts_to_encode(&files.owner, manifest).await?;
+        files.immutables = self.store_immutables(compared).await?;
+        Ok(())
+    }
+
+    /// Returns the bytes of the files that come with a site and that their owner does not have, each distinct one once.
+    async fn new_bytes(&self, owner: FileOwner, new: NewSite) -> Result<(NewSite, u64), FileError> {
+        let hashing = tokio::task::spawn_blocking(move || (new.sent(), new));
+        let (sent, new) = hashing.await.map_err(|error| internal(error.into()))?;
+        if sent.is_empty() {
+            return Ok((new, 0));
+        }
+        let digests: Vec<Digest> = sent.keys().copied().collect();
+        let found = self
+            .infra
+            .control
+            .read(move |c| store::find(c, &owner, &digests));
+        let there = found.await?;
+        let missing = sent
+            .iter()
+            .filter(|(digest, _)| !there.contains_key(*digest));
+        let more = missing.fold(0_u64, |all, (_, bytes)| all.saturating_add(*bytes));
+        Ok((new, more))
     }
 
     /// Marks what was stored for a publication which has failed: no row names it.
@@ -257,11 +392,10 @@ impl ProjectFiles {
         &self,
         files: &PublishedFiles,
     ) -> Result<(), FileError> {
-        let objects = files.stored.iter().flat_map(|file| file.stored_objects());
-        let list = files.immutables.as_ref().map(JudgedImmutables::object);
-        let forms = files.forms.get().into_iter().flatten().copied();
-        self.forget(objects.chain(list).chain(forms).collect())
-            .await
+        let mut objects = give_up_files(files.stored.iter().map(|stored| &**stored));
+        objects.extend(files.immutables.as_ref().map(JudgedImmutables::object));
+        objects.extend(files.forms.get().into_iter().flatten());
+        self.forget(objects).await
     }
 
     /// Finds the title of a site whose files are stored, and stores its manifest.
@@ -272,20 +406,14 @@ impl ProjectFiles {
         title: SiteTitle,
         files: Arc<PublishedFiles>,
     ) -> Result<PreparedSite, FileError> {
-        let title = match title {
-            SiteTitle::Given(title) => title,
-            SiteTitle::OfStartPage(other) => {
-                let own = self.page_title(start_page, &manifest).await?;
-                own.unwrap_or(other)
-            }
-        };
+        let title = self.find_title(title, start_page, &manifest).await?;
         let warnings = warnings::of_site(&manifest);
         let deletes_files = !manifest.deleted.is_empty();
         let listed = files.immutables.as_ref().map_or(0, |judged| judged.bytes);
-        let publication = self.pipeline.store_site(manifest).await?;
-        let published = publication.published();
-        let forms = [published.source, published.artifact];
-        files.forms.get_or_init(|| forms);
+        let announce = |forms| {
+            files.forms.get_or_init(|| forms);
+        };
+        let publication = self.pipeline.store_site(manifest, announce).await?;
         Ok(PreparedSite {
             publication: publication.with_bytes(listed),
             title,
@@ -311,9 +439,11 @@ impl ProjectFiles {
     /// Stores the files that were sent with a request; returns the manifest, and the new files.
     async fn store_files(
         &self,
+        (owner, room): (FileOwner, FileRoom),
         new: NewSite,
         known: &HashMap<Digest, SiteFile>,
-    ) -> Result<(SiteManifest, Vec<Arc<StoredFile>>), FileError> {
+    ) -> Result<(SiteManifest, Vec<Arc<ReceivedFile>>), FileError> {
+        let begin = || self.uncounted.begin(owner.clone(), room);
         let files = stream::iter(new.files.into_iter().map(async |(path, file)| {
             let stored = match file {
                 NewSiteFile::Kept(file) => return Ok((path, file, None)),
@@ -323,12 +453,14 @@ impl ProjectFiles {
                     return Ok((path, file, None));
                 }
                 NewSiteFile::Stored(stored) => stored,
-                NewSiteFile::Inline(bytes) => Arc::new(self.store_inline(&path, bytes).await?),
+                NewSiteFile::Inline(bytes) => {
+                    Arc::new(self.store_inline(&path, bytes, begin()).await?)
+                }
             };
             let file = SiteFile {
-                digest: stored.digest,
-                bytes: stored.bytes,
-                list: stored.objects.as_ref().map(|objects| objects.list),
+                digest: stored.file.digest,
+                bytes: stored.file.bytes,
+                list: stored.file.objects.as_ref().map(|objects| objects.list),
             };
             Ok::<_, FileError>((path, file, Some(stored)))
         }));
@@ -348,50 +480,6 @@ impl ProjectFiles {
         Ok((manifest, stored))
     }
 
-    /// Has a guest read the title of a start page; a page that it cannot render has none.
-    async fn page_title(
-        &self,
-        page: Option<NewSiteFile>,
-        manifest: &SiteManifest,
-    ) -> Result<Option<String>, FileError> {
-        let bytes = match page {
-            None => return Ok(None),
-            Some(NewSiteFile::Inline(bytes)) => Some(bytes),
-            Some(_) => self.small_file(manifest, START_PAGE).await?,
-        };
-        let Some(text) = bytes
-            .as_deref()
-            .and_then(|bytes| std::str::from_utf8(bytes).ok())
-        else {
-            return Ok(None);
-        };
-        let source = PageSource::titled(ContentType::Html, "", text);
-        match self.pipeline.render_unstored(source).await {
-            Ok(page) => Ok(Some(page.title).filter(|title| !title.is_empty())),
-            Err(error) if error.is_lasting() => Ok(None),
-            Err(error @ PublishError::Abandoned(_)) => Err(error.into()),
-            // A start page that is busy to be read is no reason to refuse a site.
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// Returns the bytes of a file of a site, if that is small enough to be one object.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub(in crate::deployments) async fn small_file(
-        &self,
-        manifest: &SiteManifest,
-        path: &str,
-    ) -> Result<Option<Bytes>, FileError> {
-        match manifest.files.get(path) {
-            Some(SiteFile {
-                digest, list: None, ..
-            }) => Ok(self.content.get(digest).await?),
-            _ => Ok(None),
-        }
-    }
-
     /// Returns the manifest of a stored site.
     ///
     /// # Errors
@@ -406,156 +494,5 @@ impl ProjectFiles {
         let manifest = read.map_err(|error| PublishError::Internal(error.into()))?;
         let missing = || PublishError::Internal(anyhow::anyhow!("manifest {digest} is missing"));
         Ok(manifest.ok_or_else(missing)?)
-    }
-}
-
-impl NewSite {
-    /// Returns the bytes that were sent with the request.
-    fn inline_bytes(&self) -> usize {
-        let bytes = self.files.values().map(|file| match file {
-            NewSiteFile::Inline(bytes) => bytes.len(),
-            _ => 0,
-        });
-        bytes.sum()
-    }
-
-    /// Lists the files that the project must have, each once.
-    fn named(&self) -> Vec<Digest> {
-        let named = self.files.values().filter_map(|file| match file {
-            NewSiteFile::Named(digest, _) => Some(*digest),
-            NewSiteFile::Kept(file) => Some(file.digest),
-            NewSiteFile::Inline(_) | NewSiteFile::Stored(_) => None,
-        });
-        named.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    /// Returns the length of a file; a missing one has none yet.
-    fn bytes_of(file: &NewSiteFile, known: &HashMap<Digest, SiteFile>) -> u64 {
-        match file {
-            NewSiteFile::Inline(bytes) => bytes.len() as u64,
-            NewSiteFile::Named(digest, _) => known.get(digest).map_or(0, |file| file.bytes),
-            NewSiteFile::Kept(file) => file.bytes,
-            NewSiteFile::Stored(file) => file.bytes,
-        }
-    }
-
-    /// Refuses a site with no or too many files, with a file that is too large, or with too many bytes.
-    fn check_bounds(
-        &self,
-        limits: &FileLimits,
-        known: &HashMap<Digest, SiteFile>,
-    ) -> Result<(), FileError> {
-        if self.files.is_empty() {
-            return Err(FileError::NoFiles);
-        }
-        if self.files.len() as u64 > limits.site_files {
-            return Err(FileError::TooManyFiles(limits.site_files));
-        }
-        if let Some(fallback) = &self.options.fallback
-            && !self.files.contains_key(fallback)
-        {
-            return Err(FileError::NoSuchFallback(fallback.clone()));
-        }
-        let mut all: u64 = 0;
-        for file in self.files.values() {
-            let bytes = Self::bytes_of(file, known);
-            // A file that the project has may be from a time when its plan allowed more.
-            if matches!(file, NewSiteFile::Inline(_)) && bytes > limits.file_bytes {
-                return Err(FileError::TooLarge(limits.file_bytes));
-            }
-            all = all.saturating_add(bytes);
-        }
-        match all > limits.site_bytes {
-            true => Err(FileError::SiteTooLarge(limits.site_bytes)),
-            false => Ok(()),
-        }
-    }
-
-    /// Refuses a file whose length is another than the request says.
-    fn check_sizes(&self, known: &HashMap<Digest, SiteFile>) -> Result<(), FileError> {
-        for (path, file) in &self.files {
-            if let NewSiteFile::Named(digest, Some(said)) = file
-                && known.get(digest).is_some_and(|file| file.bytes != *said)
-            {
-                return Err(FileError::SizeMismatch(path.clone()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the bytes of the files that the project does not have yet, as far as that is known before they are hashed.
-    fn new_bytes(&self, known: &HashMap<Digest, SiteFile>) -> u64 {
-        let new = self.files.values().filter(|file| match file {
-            NewSiteFile::Stored(file) => !known.contains_key(&file.digest),
-            _ => false,
-        });
-        new.map(|file| Self::bytes_of(file, known)).sum()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::deployments::sites::SiteOptions;
-
-    fn known() -> KnownFiles {
-        let digest = Digest::of(b"known");
-        let file = SiteFile {
-            digest,
-            bytes: 5,
-            list: None,
-        };
-        KnownFiles {
-            version: 0,
-            files: HashMap::from([(digest, file)]),
-            used: FileUsage { owner: 0, all: 0 },
-        }
-    }
-
-    fn site(files: &[(&str, NewSiteFile)], fallback: Option<&str>) -> NewSite {
-        let files = files
-            .iter()
-            .map(|(path, file)| ((*path).to_owned(), file.clone()));
-        NewSite {
-            files: files.collect(),
-            options: SiteOptions {
-                fallback: fallback.map(str::to_owned),
-                ..SiteOptions::default()
-            },
-            deleted: BTreeSet::new(),
-        }
-    }
-
-    #[test]
-    fn a_site_has_its_bounds() {
-        let inline = |bytes: usize| NewSiteFile::Inline(vec![b'x'; bytes].into());
-        let named = |size| NewSiteFile::Named(Digest::of(b"known"), size);
-        let limits = FileLimits {
-            site_files: 3,
-            site_bytes: 12,
-            file_bytes: 6,
-            storage_bytes: 100,
-        };
-        let check = |site: NewSite| site.check_bounds(&limits, &known().files);
-        let whole = [("a", inline(6)), ("b", named(None)), ("c", inline(1))];
-        check(site(&whole, Some("b"))).unwrap();
-        assert!(matches!(check(site(&[], None)), Err(FileError::NoFiles)));
-        let refused = check(site(&whole, Some("d")));
-        assert!(matches!(refused, Err(FileError::NoSuchFallback(_))));
-        let refused = check(site(&[("a", inline(7))], None));
-        assert!(matches!(refused, Err(FileError::TooLarge(6))));
-        let refused = check(site(
-            &[("a", inline(6)), ("b", inline(2)), ("c", named(None))],
-            None,
-        ));
-        assert!(matches!(refused, Err(FileError::SiteTooLarge(12))));
-        let many = ["a", "b", "c", "d"].map(|path| (path, inline(1)));
-        assert!(matches!(
-            check(site(&many, None)),
-            Err(FileError::TooManyFiles(3))
-        ));
-        let sizes = |said| site(&[("a", named(Some(said)))], None).check_sizes(&known().files);
-        sizes(5).unwrap();
-        assert!(matches!(sizes(4), Err(FileError::SizeMismatch(_))));
     }
 }

@@ -8,7 +8,7 @@ use super::model::{FileOwner, FileUsage};
 use crate::content::{Digest, StoredFile};
 use crate::control::{Error, Tx};
 use crate::deployments::sites::SiteFile;
-use crate::deployments::store::{find_encodings, mark_garbage};
+use crate::deployments::store::mark_garbage;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
 
@@ -127,24 +127,37 @@ pub(super) fn list_to_encode(c: &Connection, most: u32) -> rusqlite::Result<Vec<
     .collect()
 }
 
-/// Notes the encodings of a file for all who have asked for them; none where it has none.
+/// Notes the encodings of a file, with the bytes of their object, for all who have asked for them; none where it has none.
 pub(super) fn set_encodings(
     tx: &Tx<'_>,
     digest: &Digest,
-    encodings: Option<Digest>,
+    encodings: Option<(Digest, u64)>,
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.prepare_cached(
-        "UPDATE blobs SET encoded_digest = ?2, encode_since = NULL WHERE digest = ?1 AND encode_since IS NOT NULL",
-    )?
-    .execute(params![digest, encodings])?;
+    let bytes = encodings.map_or(0, |(_, bytes)| i64::try_from(bytes).unwrap_or(i64::MAX));
+    let object = encodings.map(|(object, _)| object);
+    let asked_for = tx
+        .prepare_cached(
+            "UPDATE blobs SET encoded_digest = ?2, encoded_bytes = ?3, encode_since = NULL
+             WHERE digest = ?1 AND encode_since IS NOT NULL",
+        )?
+        .execute(params![digest, object, bytes])?;
+    let asked_for = i64::try_from(asked_for).unwrap_or(i64::MAX);
+    count_all(tx, bytes.saturating_mul(asked_for))?;
     // Collected unless somebody still has the file.
-    encodings.map_or(Ok(()), |encodings| mark_garbage(tx, &encodings, now))
+    object.map_or(Ok(()), |object| mark_garbage(tx, &object, now))
 }
 
 /// Gives the encodings of a file that an owner has to all who have asked for them.
 pub(super) fn share_encodings(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
-    let encodings = find_encodings(tx, digest)?;
+    let encodings = tx
+        .prepare_cached(
+            "SELECT encoded_digest, encoded_bytes FROM blobs WHERE digest = ?1 AND encoded_digest IS NOT NULL LIMIT 1",
+        )?
+        .query_row([digest], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+        })
+        .optional()?;
     match encodings {
         Some(_) => set_encodings(tx, digest, encodings, now),
         // That owner is gone: they are made at the next look.
@@ -171,16 +184,16 @@ pub(super) fn raise_version(tx: &Tx<'_>, owner: &FileOwner) -> Result<(), Error>
     Ok(())
 }
 
-/// Returns the bytes that an owner's files take, and those of all owners.
+/// Returns the bytes that an owner's files take, and those of all owners with their encodings.
 pub(super) fn usage(c: &Connection, owner: &FileOwner) -> rusqlite::Result<FileUsage> {
     c.prepare_cached(
-        "SELECT coalesce(sum(bytes) FILTER (WHERE owner_id = ?1), 0), coalesce(sum(bytes), 0) FROM file_owners",
+        "SELECT (SELECT bytes FROM file_owners WHERE owner_id = ?1), (SELECT bytes FROM file_totals)",
     )?
     .query_row([owner.as_str()], |row| {
-        let bytes = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let bytes = |column| row.get::<_, Option<i64>>(column);
         Ok(FileUsage {
-            owner: bytes(0)?,
-            all: bytes(1)?,
+            owner: bytes(0)?.map_or(0, i64::unsigned_abs),
+            all: bytes(1)?.map_or(0, i64::unsigned_abs),
         })
     })
 }
@@ -198,57 +211,71 @@ pub(super) fn stage_again(
     Ok(again > 0)
 }
 
-/// Adds a file to those of an owner, who does not have it. It may wait for a publication until a moment.
+/// Adds files to those of an owner, who has none of them. They may wait for a publication until a moment.
 pub(super) fn insert(
     tx: &Tx<'_>,
     owner: &FileOwner,
-    file: &StoredFile,
+    files: &[&StoredFile],
     until: Option<Timestamp>,
 ) -> Result<(), Error> {
-    let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
-    let list = file.objects.as_ref().map(|objects| objects.list);
-    tx.prepare_cached(
+    let mut all = 0_i64;
+    let mut inserting = tx.prepare_cached(
         "INSERT INTO blobs (owner_id, digest, bytes, list_digest, staged_until) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?
-    .execute(params![owner.as_str(), file.digest, bytes, list, until])?;
-    count(tx, owner, bytes)?;
-    let Some(objects) = &file.objects else {
-        return Ok(());
-    };
+    )?;
     let mut naming = tx.prepare_cached(
         "INSERT OR IGNORE INTO file_objects (list_digest, number, digest) VALUES (?1, ?2, ?3)",
     )?;
-    for (number, object) in (0_i64..).zip(&objects.objects) {
-        naming.execute(params![objects.list, number, object])?;
+    for file in files {
+        let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
+        let list = file.objects.as_ref().map(|objects| objects.list);
+        inserting.execute(params![owner.as_str(), file.digest, bytes, list, until])?;
+        all = all.saturating_add(bytes);
+        let Some(objects) = &file.objects else {
+            continue;
+        };
+        for (number, object) in (0_i64..).zip(&objects.objects) {
+            naming.execute(params![objects.list, number, object])?;
+        }
     }
-    Ok(())
+    count(tx, owner, all)
 }
 
-/// Adds to the bytes of an owner.
+/// Adds to the bytes of an owner, and to those of all.
 fn count(tx: &Tx<'_>, owner: &FileOwner, bytes: i64) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO file_owners (owner_id, bytes) VALUES (?1, ?2)
          ON CONFLICT (owner_id) DO UPDATE SET bytes = bytes + excluded.bytes",
     )?
     .execute(params![owner.as_str(), bytes])?;
+    count_all(tx, bytes)
+}
+
+/// Adds to the bytes of all owners.
+fn count_all(tx: &Tx<'_>, bytes: i64) -> Result<(), Error> {
+    if bytes != 0 {
+        tx.prepare_cached("UPDATE file_totals SET bytes = bytes + ?1")?
+            .execute([bytes])?;
+    }
     Ok(())
 }
 
-/// Lists at most `most` owners of whose files some may be named by nothing: a revision ended, a file has waited until `now`, or the
-/// owner is gone.
+/// Lists at most `most` owners of whose files some may be named by nothing, but for those that rest: a revision or the owner ended, or a
+/// file has waited until `now`.
 pub(super) fn list_due(
     c: &Connection,
     now: Timestamp,
+    resting: &[FileOwner],
     most: u32,
 ) -> rusqlite::Result<Vec<FileOwner>> {
+    let resting: Vec<&str> = resting.iter().map(FileOwner::as_str).collect();
+    let resting = serde_json::to_string(&resting)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(
-        "SELECT owner_id FROM file_owners WHERE is_due = 1
-         UNION SELECT owner_id FROM blobs WHERE staged_until <= ?1
-         UNION SELECT owner_id FROM file_owners o WHERE NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = o.owner_id)
-            AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = o.owner_id AND d.project_id = ?3)
+        "SELECT owner_id FROM file_owners WHERE is_due = 1 AND owner_id NOT IN (SELECT value FROM json_each(?3))
+         UNION SELECT owner_id FROM blobs WHERE staged_until <= ?1 AND owner_id NOT IN (SELECT value FROM json_each(?3))
          LIMIT ?2",
     )?
-    .query_map(params![now, most, ProjectId::QUICK_SHARES], |row| {
+    .query_map(params![now, most, resting], |row| {
         row.get(0).map(FileOwner::from_row)
     })?
     .collect()
@@ -326,20 +353,21 @@ pub(super) fn remove(
     now: Option<Timestamp>,
     marked_at: Timestamp,
 ) -> Result<(), Error> {
-    let removed: Option<(i64, [Option<Digest>; 2])> = tx
+    let removed: Option<([i64; 2], [Option<Digest>; 2])> = tx
         .prepare_cached(
             "DELETE FROM blobs WHERE owner_id = ?1 AND digest = ?2
                 AND (?3 IS NULL OR staged_until IS NULL OR staged_until <= ?3)
-             RETURNING bytes, list_digest, encoded_digest",
+             RETURNING bytes, encoded_bytes, list_digest, encoded_digest",
         )?
         .query_row(params![owner.as_str(), digest, now], |row| {
-            Ok((row.get(0)?, [row.get(1)?, row.get(2)?]))
+            Ok(([row.get(0)?, row.get(1)?], [row.get(2)?, row.get(3)?]))
         })
         .optional()?;
-    let Some((bytes, [list, encodings])) = removed else {
+    let Some(([bytes, encoded_bytes], [list, encodings])) = removed else {
         return Ok(());
     };
     count(tx, owner, -bytes)?;
+    count_all(tx, -encoded_bytes)?;
     if let Some(encodings) = encodings {
         mark_garbage(tx, &encodings, marked_at)?;
     }
@@ -395,25 +423,49 @@ pub(super) fn bytes_beyond(
     })
 }
 
-/// Moves all files of an owner to another one, of which `more` bytes are new to that.
+/// Moves all files of an owner to another one, of which `more` bytes are new to that. Encodings of a file that both have are made anew,
+/// unless the other has them.
 pub(super) fn move_all(
     tx: &Tx<'_>,
-    owner: &FileOwner,
-    other: &FileOwner,
+    (owner, other): (&FileOwner, &FileOwner),
     more: u64,
+    now: Timestamp,
 ) -> Result<(), Error> {
+    let ids = [owner.as_str(), other.as_str()];
     tx.prepare_cached(
-        "INSERT OR IGNORE INTO blobs (owner_id, digest, bytes, list_digest, staged_until, encoded_digest, encode_since)
-         SELECT ?2, digest, bytes, list_digest, NULL, encoded_digest, encode_since FROM blobs WHERE owner_id = ?1",
+        "UPDATE blobs SET encode_since = ?3 WHERE owner_id = ?2 AND encoded_digest IS NULL AND encode_since IS NULL
+            AND digest IN (SELECT digest FROM blobs
+                WHERE owner_id = ?1 AND (encoded_digest IS NOT NULL OR encode_since IS NOT NULL))",
     )?
-    .execute(params![owner.as_str(), other.as_str()])?;
+    .execute(params![ids[0], ids[1], now])?;
+    // Those that nothing names by then are collected.
+    tx.prepare_cached(
+        "INSERT INTO garbage (digest, since)
+         SELECT DISTINCT encoded_digest, ?2 FROM blobs WHERE owner_id = ?1 AND encoded_digest IS NOT NULL
+         ON CONFLICT (digest) DO UPDATE SET since = excluded.since",
+    )?
+    .execute(params![ids[0], now])?;
+    let twice: i64 = tx
+        .prepare_cached(
+            "SELECT coalesce(sum(b.encoded_bytes), 0) FROM blobs b WHERE b.owner_id = ?1
+                AND EXISTS (SELECT 1 FROM blobs o WHERE o.owner_id = ?2 AND o.digest = b.digest)",
+        )?
+        .query_row(ids, |row| row.get(0))?;
+    tx.prepare_cached(
+        "INSERT OR IGNORE INTO blobs
+            (owner_id, digest, bytes, list_digest, staged_until, encoded_digest, encoded_bytes, encode_since)
+         SELECT ?2, digest, bytes, list_digest, NULL, encoded_digest, encoded_bytes, encode_since FROM blobs WHERE owner_id = ?1",
+    )?
+    .execute(ids)?;
     count(tx, other, i64::try_from(more).unwrap_or(i64::MAX))?;
     raise_version(tx, other)?;
     tx.prepare_cached("DELETE FROM blobs WHERE owner_id = ?1")?
-        .execute([owner.as_str()])?;
-    tx.prepare_cached("DELETE FROM file_owners WHERE owner_id = ?1")?
-        .execute([owner.as_str()])?;
-    Ok(())
+        .execute([ids[0]])?;
+    let moved: Option<i64> = tx
+        .prepare_cached("DELETE FROM file_owners WHERE owner_id = ?1 RETURNING bytes")?
+        .query_row([ids[0]], |row| row.get(0))
+        .optional()?;
+    count_all(tx, -moved.unwrap_or(0) - twice)
 }
 
 /// Returns the object that lists what was live at immutable paths of a site.

@@ -6,13 +6,14 @@ use bytes::Bytes;
 
 use super::model::{FileError, NewSite, NewSiteFile};
 use super::service::ProjectFiles;
+use super::uploads::{HeldBytes, ReceivedFile};
 use crate::content::{Digest, FileWriter, StoredFile};
 use crate::deployments::blocked::{BlockedContent, ContentBlocked};
 use crate::deployments::publication::PublishError;
 use crate::deployments::sites::{FileReader, SiteFile};
 
 /// Path and bytes of a file of a site, and the file if it was stored for it.
-pub(super) type FileOfSite = (String, SiteFile, Option<Arc<StoredFile>>);
+pub(super) type FileOfSite = (String, SiteFile, Option<Arc<ReceivedFile>>);
 
 impl ProjectFiles {
     /// Refuses a file that the operator has blocked.
@@ -52,9 +53,8 @@ impl ProjectFiles {
         let Some(failure) = failure else {
             return Ok(all);
         };
-        let stored = all.iter().filter_map(|(_, _, stored)| stored.as_ref());
-        let objects = stored.flat_map(|file| file.stored_objects());
-        self.forget(objects.collect()).await?;
+        let stored = all.iter().filter_map(|(_, _, stored)| stored.as_deref());
+        self.forget(give_up_files(stored)).await?;
         Err(failure)
     }
 
@@ -63,15 +63,19 @@ impl ProjectFiles {
         &self,
         path: &str,
         bytes: Bytes,
-    ) -> Result<StoredFile, FileError> {
+        held: HeldBytes,
+    ) -> Result<ReceivedFile, FileError> {
+        held.grow(bytes.len() as u64)?;
         let mut writer = FileWriter::new(&self.content);
         let stored = match writer.write(bytes).await {
             Ok(()) => self.finish_file(&mut writer).await,
             Err(error) => Err(error.into()),
         };
         if stored.is_err() {
+            held.give_up();
             self.forget(writer.stored_objects()).await?;
         }
+        let stored = stored.map(|file| ReceivedFile { file, held });
         stored.map_err(|error| match error {
             FileError::Publish(PublishError::Blocked(blocked)) => {
                 let path = Some(path.to_owned());
@@ -100,6 +104,14 @@ impl ProjectFiles {
     }
 }
 
+/// Has files be given up; returns the objects that were stored for them, to be marked.
+pub(super) fn give_up_files<'f>(files: impl Iterator<Item = &'f ReceivedFile>) -> Vec<Digest> {
+    let given_up = files.inspect(|stored| stored.held.give_up());
+    given_up
+        .flat_map(|stored| stored.file.stored_objects())
+        .collect()
+}
+
 impl NewSite {
     /// Refuses files that the operator has blocked, as far as their digests are known.
     pub(super) fn check_allowed(&self, blocked: &BlockedContent) -> Result<(), ContentBlocked> {
@@ -107,7 +119,7 @@ impl NewSite {
             let (digest, list) = match file {
                 NewSiteFile::Named(digest, _) => (digest, None),
                 NewSiteFile::Kept(file) => (&file.digest, file.list.as_ref()),
-                NewSiteFile::Stored(file) => (&file.digest, None),
+                NewSiteFile::Stored(stored) => (&stored.file.digest, None),
                 NewSiteFile::Inline(_) => continue,
             };
             if let Some(digest) = blocked.find([digest].into_iter().chain(list)) {

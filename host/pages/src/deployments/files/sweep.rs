@@ -1,6 +1,8 @@
 //! The end of files that nothing names: no revision of their project's sites, and no publication that they wait for.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::model::FileOwner;
 use super::service::ProjectFiles;
@@ -15,6 +17,33 @@ use svc_base::fault;
 const OWNERS_PER_SWEEP: u32 = 100;
 /// Files that one transaction changes at most, so that none holds the writer for long.
 const FILES_PER_STEP: u32 = 500;
+
+/// Manifests of an owner above which reading all of them is much work.
+const MANY_MANIFESTS: usize = 50;
+/// Time for which the files of an owner with many manifests are not looked through again: whoever ends a revision each second does not
+/// keep the sweep from others.
+const REST: Duration = Duration::from_secs(30);
+
+/// Owners whose files were looked through a short time ago, with much work, and the time at which their rest ends.
+#[derive(Debug, Default)]
+pub(super) struct RestingOwners(Mutex<HashMap<FileOwner, Duration>>);
+
+impl RestingOwners {
+    /// Has an owner with so many manifests rest, if they are many.
+    fn add(&self, owner: FileOwner, manifests: usize, now: Duration) {
+        if manifests > MANY_MANIFESTS {
+            let mut resting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            resting.insert(owner, now + REST);
+        }
+    }
+
+    /// Lists the owners that still rest.
+    fn list(&self, now: Duration) -> Vec<FileOwner> {
+        let mut resting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.retain(|_, until| *until > now);
+        resting.keys().cloned().collect()
+    }
+}
 
 /// Changes of an owner's files that one transaction makes.
 #[derive(Debug, Default)]
@@ -31,11 +60,24 @@ impl ProjectFiles {
     /// # Errors
     /// The first of the database or the store, after what could be done in spite of it; the next sweep continues.
     pub async fn sweep(&self) -> anyhow::Result<()> {
+        self.sweep_but(Vec::new()).await
+    }
+
+    /// Ends files that nothing names, but for those of owners who rest since the last sweep.
+    ///
+    /// # Errors
+    /// Those of [`ProjectFiles::sweep`].
+    pub async fn sweep_rested(&self) -> anyhow::Result<()> {
+        let resting = self.resting.list(self.infra.clock.elapsed());
+        self.sweep_but(resting).await
+    }
+
+    async fn sweep_but(&self, resting: Vec<FileOwner>) -> anyhow::Result<()> {
         let now = self.infra.clock.now();
         let listed = self
             .infra
             .control
-            .read(move |c| store::list_due(c, now, OWNERS_PER_SWEEP));
+            .read(move |c| store::list_due(c, now, &resting, OWNERS_PER_SWEEP));
         let mut first_error = None;
         for owner in listed.await? {
             if let Err(error) = self.sweep_owner(owner, now).await {
@@ -50,6 +92,9 @@ impl ProjectFiles {
         let of = owner.clone();
         let sites = self.infra.control.read(move |c| store::sites(c, &of));
         let sites = sites.await?;
+        let elapsed = self.infra.clock.elapsed();
+        self.resting
+            .add(owner.clone(), sites.manifests.len(), elapsed);
         let named = self.named_files(&sites).await?;
         let OwnedSites {
             mut version,
@@ -148,6 +193,18 @@ fn sort(files: &[OwnedFile], named: &HashSet<Digest>, now: Option<Timestamp>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn owners_with_many_manifests_rest() {
+        let (resting, now) = (RestingOwners::default(), Duration::from_secs(100));
+        let owner = |id: &str| FileOwner::from_row(id.to_owned());
+        resting.add(owner("few"), MANY_MANIFESTS, now);
+        resting.add(owner("many"), MANY_MANIFESTS + 1, now);
+        assert_eq!(resting.list(now), [owner("many")]);
+        let last = now + REST.saturating_sub(Duration::from_millis(1));
+        assert_eq!(resting.list(last), [owner("many")]);
+        assert!(resting.list(now + REST).is_empty());
+    }
 
     #[test]
     fn what_waits_or_is_named_stays() {

@@ -36,7 +36,7 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReferenc
          UNION ALL SELECT 'immutable files of ' || id, immutable_digest, 0 FROM revisions WHERE immutable_digest IS NOT NULL
          UNION ALL SELECT 'files deleted by ' || revision_id, deletions_digest, 0 FROM former_revisions WHERE deletions_digest IS NOT NULL",
         "SELECT 'file ' || lower(hex(digest)) AS referrer, coalesce(list_digest, digest) AS digest, 0 AS is_page FROM blobs
-         UNION ALL SELECT 'encodings of ' || lower(hex(digest)), encoded_digest, 1 FROM blobs WHERE encoded_digest IS NOT NULL
+         UNION ALL SELECT 'encodings of ' || lower(hex(digest)), encoded_digest, 0 FROM blobs WHERE encoded_digest IS NOT NULL
          UNION ALL SELECT 'list ' || lower(hex(list_digest)), digest, 0 FROM file_objects",
     ];
     let mut found = Vec::new();
@@ -266,6 +266,8 @@ pub(super) fn find_contradictions(c: &Connection) -> rusqlite::Result<Vec<String
             WHERE NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = d.project_id)
          UNION ALL SELECT 'the files of ' || o.owner_id || ' are not counted right' FROM file_owners o
             WHERE o.bytes <> (SELECT coalesce(sum(b.bytes), 0) FROM blobs b WHERE b.owner_id = o.owner_id)
+         UNION ALL SELECT 'the files of all owners are not counted right' FROM file_totals t
+            WHERE t.bytes <> (SELECT coalesce(sum(b.bytes + b.encoded_bytes), 0) FROM blobs b)
          UNION ALL SELECT 'file ' || lower(hex(digest)) || ' is counted for nobody' FROM blobs b
             WHERE NOT EXISTS (SELECT 1 FROM file_owners o WHERE o.owner_id = b.owner_id)
          UNION ALL SELECT 'file ' || lower(hex(digest)) || ' has no objects' FROM blobs b WHERE list_digest IS NOT NULL

@@ -421,13 +421,15 @@ impl PublicationPipeline {
         Ok(judged?)
     }
 
-    /// Stores the two forms of a site's manifest; both are durable and pinned when this answers.
+    /// Stores the two forms of a site's manifest; both are durable and pinned when this answers. `announce` is told their digests before
+    /// the first of them is stored.
     ///
     /// # Errors
-    /// [`PublishError`]; nothing refers to what was stored by then, and the collector removes it.
+    /// [`PublishError`]; nothing refers to what was stored by then: the caller marks it.
     pub(in crate::deployments) async fn store_site(
         &self,
         site: SiteManifest,
+        announce: impl FnOnce([Digest; 2]),
     ) -> Result<StoredPublication, PublishError> {
         // Its files may ask for it.
         self.runtimes.ensure_newest_stored().await?;
@@ -444,6 +446,7 @@ impl PublicationPipeline {
         self.blocked.load().await?;
         self.blocked.check([&digests.0, &digests.1])?;
         let bytes = (canonical.len() + object.len()) as u64;
+        announce([digests.0, digests.1]);
         let storing = async {
             tokio::try_join!(
                 self.content.put_as(digests.0, canonical),
@@ -462,22 +465,25 @@ impl PublicationPipeline {
         })
     }
 
-    /// Compresses a text file of a site, and stores its encodings; they are durable and pinned when this answers.
+    /// Compresses a text file of a site, and stores its encodings beside it; they are durable and pinned when this answers. Returns also
+    /// the bytes that they take.
     ///
     /// # Errors
     /// [`PublishError`].
     pub(in crate::deployments) async fn store_encodings(
         &self,
         text: Bytes,
-    ) -> Result<ObjectPin, PublishError> {
+    ) -> Result<(ObjectPin, u64), PublishError> {
         let compressing = self.sandbox.page_lane().run(move |stop| {
             let spent = ThreadCpuStopwatch::start();
             let goes_on = || !stop.is_cancelled() && spent.elapsed() < COMPRESSION_BUDGET;
-            let object = EncodedPage::compress(text, goes_on)?.to_object()?;
+            let encoded = EncodedPage::compress(text, goes_on)?;
+            let object = encoded.without_identity().to_object()?;
             Ok::<_, std::io::Error>((Digest::of(&object), object))
         });
         let (digest, object) = compressing.await??;
-        Ok(self.content.put_as(digest, object).await?)
+        let bytes = object.len() as u64;
+        Ok((self.content.put_as(digest, object).await?, bytes))
     }
 
     /// Makes a stored page what an address answers: the caller's rows and the purge in one transaction, then memory.

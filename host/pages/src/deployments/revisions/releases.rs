@@ -273,23 +273,31 @@ impl Revisions {
         new: NewRelease,
     ) -> Result<ReleaseOutcome, RevisionError> {
         let manifest = revision.preview.ok_or(RevisionError::NoRevision)?;
-        let mut judged: Option<JudgedImmutables> = None;
+        let (mut judged, mut lists): (Option<JudgedImmutables>, _) = (None, Vec::new());
+        let mut released = Err(FileError::ImmutablesMoved.into());
         for _ in 0..RELEASE_ATTEMPTS {
             let verdict = judged.as_ref().map(JudgedImmutables::verdict);
-            let released = self.try_release_site((&project, &frontend), &revision, &new, verdict);
-            match released.await {
-                Err(error) if error.is_moved() => {
-                    judged = self.files.judge_stored(frontend.id, manifest).await?;
+            let tried = self.try_release_site((&project, &frontend), &revision, &new, verdict);
+            released = tried.await;
+            if !released.as_ref().is_err_and(RevisionError::is_moved) {
+                break;
+            }
+            match self.files.judge_stored(frontend.id, manifest).await {
+                Ok(again) => {
+                    lists.extend(again.as_ref().map(JudgedImmutables::object));
+                    judged = again;
                 }
-                Ok(done) => return Ok(done),
                 Err(error) => {
-                    let list = judged.iter().map(JudgedImmutables::object);
-                    self.files.forget(list.collect()).await?;
-                    return Err(error);
+                    released = Err(error.into());
+                    break;
                 }
             }
         }
-        Err(FileError::ImmutablesMoved.into())
+        if !lists.is_empty() {
+            // The one that the site's row names by now stays.
+            self.files.forget(lists).await?;
+        }
+        released
     }
 
     async fn try_release_site(

@@ -25,6 +25,7 @@ use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::http::problem_page;
 use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
 
 /// Maximum time for which an edge may keep a page, in seconds.
 const MAX_EDGE_SECONDS: i64 = 31_536_000;
@@ -209,7 +210,7 @@ pub(in crate::deployments) async fn site_response(
         SiteAnswer::Missing => return Err(Problem::not_found()),
     };
     let file = site.files.get(path).copied();
-    let file = file.ok_or_else(Problem::not_found)?;
+    let file = (file.ok_or_else(Problem::not_found)?, path);
     let mut headers = site_file_headers(serving, page, request, path)?;
     let scope = header_scope(page, request, status == StatusCode::NOT_FOUND);
     site.rules.add_headers(&request.path, scope, &mut headers);
@@ -225,8 +226,8 @@ pub(in crate::deployments) async fn site_response(
         );
     }
     let response = match status {
-        StatusCode::OK => file_response(serving, file, path, headers, request.headers).await?,
-        _ => not_found_page(serving, file, path, headers).await?,
+        StatusCode::OK => file_response(serving, page.id, file, headers, request.headers).await?,
+        _ => not_found_page(serving, page.id, file, headers).await?,
     };
     let seen = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     Ok(SiteResponse {
@@ -238,12 +239,12 @@ pub(in crate::deployments) async fn site_response(
 /// Answers a site's page for missing files, which nobody keeps.
 async fn not_found_page(
     serving: &PageService,
-    file: SiteFile,
-    path: &str,
+    site: DeploymentId,
+    file: (SiteFile, &str),
     mut headers: HeaderMap,
 ) -> Result<Response, Problem> {
     headers.remove(CDN_CACHE_CONTROL);
-    let mut response = file_response(serving, file, path, headers, &HeaderMap::new()).await?;
+    let mut response = file_response(serving, site, file, headers, &HeaderMap::new()).await?;
     *response.status_mut() = StatusCode::NOT_FOUND;
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -273,7 +274,8 @@ async fn former_response(
     if !found.was_immutable {
         headers.insert(header::CACHE_CONTROL, document::REVALIDATE);
     }
-    let response = file_response(serving, found.file, path, headers, request.headers).await?;
+    let file = (found.file, path);
+    let response = file_response(serving, page.id, file, headers, request.headers).await?;
     Ok(Some(SiteResponse::without_view(response)))
 }
 
@@ -333,8 +335,8 @@ fn is_immutable(page: &ServedPage, request: &SiteHttpRequest<'_>, path: &str) ->
 /// Answers a file: all of it, a part of it, or that the client has it. A large one is read as it is sent.
 async fn file_response(
     serving: &PageService,
-    file: SiteFile,
-    path: &str,
+    site: DeploymentId,
+    (file, path): (SiteFile, &str),
     mut headers: HeaderMap,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
@@ -345,7 +347,7 @@ async fn file_response(
     // The parts of a large file are looked at where it is read, if content is blocked.
     let is_whole = is_text && !is_part && serving.blocked.is_empty();
     if file.list.is_none() || is_whole {
-        let served = serving.served_file(file, is_text).await?;
+        let served = serving.served_file(file, is_text.then_some(site)).await?;
         if let Some(variant) = served.variant(request) {
             document::add_variant_headers(&mut headers, &variant.etag, variant.encoding);
             append_vary(&mut headers, vary);

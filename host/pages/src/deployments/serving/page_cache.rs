@@ -11,7 +11,7 @@ use super::pages::ServedPage;
 use super::site_files::ServedFile;
 use crate::content::Digest;
 use crate::control::{ControlChange, ControlDatabase};
-use svc_base::ids::RevisionId;
+use svc_base::ids::{DeploymentId, RevisionId};
 use svc_base::memory_cache;
 
 /// Weight of an entry beside its bytes: headers, strings, the map's own.
@@ -36,8 +36,8 @@ pub(super) enum CacheKey {
     Page(String),
     /// Files of former revisions of the site at a slug.
     FormerFiles(String),
-    /// File of sites, and whether it is served as a text.
-    File(Digest, bool),
+    /// File of sites; one that is served as a text for the site that it is of.
+    File(Digest, Option<DeploymentId>),
     /// Preview of a revision of a site with this manifest, which another draft with equal files may replace.
     Preview(RevisionId, Digest),
 }
@@ -47,7 +47,7 @@ pub(super) enum CacheKey {
 enum CacheQuery<'q> {
     Page(&'q str),
     FormerFiles(&'q str),
-    File(&'q Digest, bool),
+    File(&'q Digest, Option<DeploymentId>),
     Preview(&'q RevisionId, &'q Digest),
 }
 
@@ -56,8 +56,8 @@ impl Equivalent<CacheKey> for CacheQuery<'_> {
         match (self, key) {
             (Self::Page(slug), CacheKey::Page(of)) => *slug == of,
             (Self::FormerFiles(slug), CacheKey::FormerFiles(of)) => *slug == of,
-            (Self::File(digest, is_text), CacheKey::File(of, of_text)) => {
-                *digest == of && is_text == of_text
+            (Self::File(digest, text_of), CacheKey::File(of, of_text)) => {
+                *digest == of && text_of == of_text
             }
             (Self::Preview(revision, manifest), CacheKey::Preview(of, of_manifest)) => {
                 *revision == of && *manifest == of_manifest
@@ -186,14 +186,14 @@ impl PageCache {
         CachedKind::from_cached(found)
     }
 
-    /// Returns a file of sites, if it is in memory and `is_new` still.
+    /// Returns a file of sites, or a text of one of them, if it is in memory and `is_new` still.
     pub(super) fn file(
         &self,
         digest: &Digest,
-        is_text: bool,
+        text_of: Option<DeploymentId>,
         is_new: impl Fn(&ServedFile) -> bool,
     ) -> Option<Arc<ServedFile>> {
-        let query = CacheQuery::File(digest, is_text);
+        let query = CacheQuery::File(digest, text_of);
         let file = ServedFile::from_cached(self.cache.get(&query)?)?;
         if is_new(&file) {
             return Some(file);
@@ -258,7 +258,6 @@ mod tests {
 
     use quick_cache::DefaultHashBuilder;
     use svc_base::clock::{Clock, Timestamp};
-    use svc_base::ids::DeploymentId;
     use svc_base::random::Random;
 
     use super::super::pages::PagePolicy;
@@ -310,6 +309,7 @@ mod tests {
         let digest = Digest::of(b"x");
         let clock = Clock::manual(Timestamp(0));
         let revision = RevisionId::new(&clock, &Random::system()).unwrap();
+        let id = DeploymentId::new(&clock, &Random::system()).unwrap();
         let hasher = DefaultHashBuilder::default();
         let slug = || "site".to_owned();
         for (key, query) in [
@@ -319,8 +319,8 @@ mod tests {
                 CacheQuery::FormerFiles("site"),
             ),
             (
-                CacheKey::File(digest, true),
-                CacheQuery::File(&digest, true),
+                CacheKey::File(digest, Some(id)),
+                CacheQuery::File(&digest, Some(id)),
             ),
             (
                 CacheKey::Preview(revision, digest),
@@ -330,7 +330,7 @@ mod tests {
             assert_eq!(hasher.hash_one(&key), hasher.hash_one(&query), "{key:?}");
             assert!(query.equivalent(&key));
             assert!(!query.equivalent(&CacheKey::Page("other".to_owned())));
-            assert!(!query.equivalent(&CacheKey::File(digest, false)));
+            assert!(!query.equivalent(&CacheKey::File(digest, None)));
             let other = CacheKey::Preview(revision, Digest::of(b"y"));
             assert!(!query.equivalent(&other));
         }

@@ -249,7 +249,7 @@ impl Shares {
             let published = store::published_site(tx, &id).map_err(control::Error::from)?;
             let published = published.ok_or(ShareError::NotFound)?;
             caps.check_claim(tx, &project.workspace.id)?;
-            move_to_project(tx, &id, &project, &config.limits).map_err(FrontendError::from)?;
+            move_to_project(tx, &id, &project, &config.limits, now).map_err(FrontendError::from)?;
             store::move_to_project(tx, &id, (&project.id, &slug), &published, now)?;
             let address = PageAddress {
                 slug,

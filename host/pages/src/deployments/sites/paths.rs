@@ -1,6 +1,6 @@
 //! Rules of the paths of a site's files. They never become paths on a disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use svc_sandbox::RuleFile;
 use unicode_normalization::is_nfc;
@@ -93,25 +93,40 @@ pub fn is_rule_file(path: &str) -> bool {
 /// # Errors
 /// The first such path.
 pub fn check_paths<'p>(paths: impl Iterator<Item = &'p str> + Clone) -> Result<(), PathFault> {
-    let fault = |path: &str, reason| PathFault {
-        path: path.to_owned(),
-        reason,
-    };
     for path in paths.clone() {
         if let Some(reason) = path_fault(path) {
-            return Err(fault(path, reason));
+            return Err(PathFault {
+                path: path.to_owned(),
+                reason,
+            });
         }
     }
-    let files: BTreeSet<&str> = paths.collect();
-    for path in &files {
-        let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
-        for folder in folders {
-            if files.contains(folder) {
-                return Err(fault(folder, "is a file and the folder of another one"));
-            }
+    check_folders(paths)
+}
+
+/// Refuses a set of paths of which one is another one's folder. Each keeps the rules of a path alone.
+///
+/// # Errors
+/// The first such path.
+pub fn check_folders<'p>(paths: impl Iterator<Item = &'p str>) -> Result<(), PathFault> {
+    // With the slash before all other characters, all that is in a folder follows it at once.
+    let key = |byte: u8| if byte == b'/' { 0 } else { byte };
+    let mut files: Vec<&str> = paths.collect();
+    files.sort_unstable_by(|one, other| one.bytes().map(key).cmp(other.bytes().map(key)));
+    let is_folder = |pair: &&[&str]| match pair {
+        [folder, file] => {
+            let rest = file.strip_prefix(*folder);
+            rest.is_some_and(|rest| rest.starts_with('/'))
         }
+        _ => false,
+    };
+    match files.windows(2).find(is_folder) {
+        Some(pair) => Err(PathFault {
+            path: pair[0].to_owned(),
+            reason: "is a file and the folder of another one",
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Lists groups of paths that differ in case alone, which some file systems take for one file.
@@ -213,10 +228,14 @@ mod tests {
     fn a_file_is_no_folder() {
         let check = |paths: &[&str]| check_paths(paths.iter().copied());
         check(&["a", "b/a", "b/c/a", "ab/x"]).unwrap();
+        check(&["a", "a-b", "a.b/c", "a!", "a b/c", "aa"]).unwrap();
         for paths in [["a", "a/b"], ["a/b/c", "a"], ["a/b", "a/b/c/d"]] {
             let fault = check(&paths).unwrap_err();
             assert!(fault.reason.contains("folder"), "{fault:?}");
         }
+        // By their bytes alone, others come between a file and what is in a folder of its name.
+        let fault = check(&["a", "a b", "a-b", "a.html", "a/b", "a0"]).unwrap_err();
+        assert_eq!(fault.path, "a");
         assert_eq!(check(&["b", "../a"]).unwrap_err().path, "../a");
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::model::{ReleasedSite, SiteSource, title_of, with_options};
 use crate::content::Digest;
-use crate::deployments::files::{FileError, PreparedSite, SiteTarget, SiteTitle};
+use crate::deployments::files::{FileError, NewSite, SiteTarget, SiteTitle, UnstoredSite};
 use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::revisions::line_changes::LineChanges;
 use crate::deployments::revisions::model::RevisionError;
@@ -37,13 +37,12 @@ pub(in crate::deployments::revisions) struct TriedSite {
 }
 
 impl Revisions {
-    /// Prepares the site of a release for a slug; `live` is what is there.
-    async fn prepare_released_site(
+    /// Returns the site of a release for a slug, and its title; `live` is what is there.
+    async fn released_site(
         &self,
-        project: &Project,
         (slug, live): (&str, Option<&Frontend>),
         (site, title): (ReleasedSite, Option<String>),
-    ) -> Result<PreparedSite, RevisionError> {
+    ) -> Result<(NewSite, SiteTitle), RevisionError> {
         let base = match live {
             Some(live) => {
                 let active = live.active_revision.ok_or(RevisionError::NoRevision)?;
@@ -74,11 +73,7 @@ impl Revisions {
             (Some(title), None) => SiteTitle::Given(title),
             (None, None) => SiteTitle::OfStartPage(slug.to_owned()),
         };
-        let target = SiteTarget {
-            slug: Some(slug),
-            deployment: live.map(|live| live.id),
-        };
-        Ok(self.files.prepare(project, target, new, title).await?)
+        Ok((new, title))
     }
 
     /// Stores the site of a release, unless it is live already.
@@ -89,10 +84,11 @@ impl Revisions {
         content: (ReleasedSite, Option<String>),
         mut prepared: PreparedPage,
     ) -> Result<PreparedPage, RevisionError> {
-        let site = self
-            .prepare_released_site(project, (slug, live), content)
-            .await?;
-        let same = live.filter(|live| is_live_already(live, &site));
+        let (new, title) = self.released_site((slug, live), content).await?;
+        let target = target_of(slug, live);
+        let site = self.files.prepare(project, target, new, title).await?;
+        let source = site.publication.published().source;
+        let same = live.filter(|live| is_live_already(live, source, &site.title));
         if let Some(revision) = same.and_then(|live| live.active_revision) {
             self.files.give_up(&site.files()).await?;
             prepared.revision = revision;
@@ -136,41 +132,44 @@ impl Revisions {
         Ok(self.files.check_named(project, named).await?)
     }
 
-    /// Tries the site of a release: it is prepared like it, compared with what is live, and given up.
+    /// Tries the site of a release: it is looked at like it, and compared with what is live. Nothing of it is stored.
     pub(in crate::deployments::revisions) async fn try_released_site(
         &self,
         project: &Project,
         (slug, live): (&str, Option<&Frontend>),
         content: (ReleasedSite, Option<String>),
     ) -> Result<TriedSite, RevisionError> {
-        let prepared = self
-            .prepare_released_site(project, (slug, live), content)
-            .await?;
-        let tried = self.compare_site(live, &prepared).await;
-        self.files.give_up(&prepared.files()).await?;
-        tried
+        let (new, title) = self.released_site((slug, live), content).await?;
+        let target = target_of(slug, live);
+        let tried = self.files.try_site(project, target, new, title).await?;
+        self.compare_site(live, &tried).await
     }
 
     async fn compare_site(
         &self,
         live: Option<&Frontend>,
-        prepared: &PreparedSite,
+        tried: &UnstoredSite,
     ) -> Result<TriedSite, RevisionError> {
-        let new = prepared.publication.published().artifact;
-        let new = self.files.manifest(new).await?;
         let old = match live.and_then(|live| live.active_revision.map(|active| (live, active))) {
             Some((live, active)) => self.base_site(live, active).await?.manifest,
             None => SiteManifest::default(),
         };
         Ok(TriedSite {
-            is_other: live.is_none_or(|live| !is_live_already(live, prepared)),
-            files: LineChanges::between_sites(&old, &new),
+            is_other: live.is_none_or(|live| !is_live_already(live, tried.source, &tried.title)),
+            files: LineChanges::between_sites(&old, &tried.manifest),
         })
     }
 }
 
-/// Whether a prepared site has the files, the options and the title of a live one.
-fn is_live_already(live: &Frontend, prepared: &PreparedSite) -> bool {
-    let source = prepared.publication.published().source;
-    live.source == Some(source) && live.title == prepared.title
+/// Whether a site of this canonical form and title is what is live.
+fn is_live_already(live: &Frontend, source: Digest, title: &str) -> bool {
+    live.source == Some(source) && live.title == title
+}
+
+/// Names where the site of a release is to answer.
+fn target_of<'t>(slug: &'t str, live: Option<&Frontend>) -> SiteTarget<'t> {
+    SiteTarget {
+        slug: Some(slug),
+        deployment: live.map(|live| live.id),
+    }
 }

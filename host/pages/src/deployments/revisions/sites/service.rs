@@ -29,7 +29,9 @@ use crate::deployments::revisions::service::{
     NewLiveRevision, Revisions, ensure_history, publish_in, revision_in,
 };
 use crate::deployments::revisions::store;
-use crate::deployments::sites::{FileReader, PathFault, SiteManifest, check_paths, path_fault};
+use crate::deployments::sites::{
+    FileReader, PathFault, SiteFile, SiteManifest, check_folders, path_fault,
+};
 use crate::deployments::store::mark_garbage;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
@@ -376,8 +378,8 @@ impl Revisions {
         change: FileChange,
         error: RevisionError,
     ) -> Result<Frontend, RevisionError> {
-        if let Some(NewSiteFile::Stored(file)) = change.file {
-            self.files.forget(file.stored_objects()).await?;
+        if let Some(NewSiteFile::Stored(stored)) = change.file {
+            self.files.give_up_file(&stored).await?;
         }
         Err(error)
     }
@@ -431,14 +433,20 @@ impl Revisions {
                 return Err(RevisionError::NoFile(path));
             }
         }
+        // The others keep their rules already, and are looked at as folders alone.
         files.extend(changes.set);
         files.extend(edited);
-        check_paths(files.keys().map(String::as_str))?;
-        Ok(files)
+        let checking = tokio::task::spawn_blocking(move || {
+            check_folders(files.keys().map(String::as_str))?;
+            Ok::<_, PathFault>(files)
+        });
+        let checked = checking.await;
+        let checked = checked.map_err(|error| PublishError::Internal(error.into()))?;
+        Ok(checked?)
     }
 
-    /// Applies edits to text files of a site, in order. Each file has as many bytes as a page's source at most, and all of them as many
-    /// as a publication.
+    /// Applies edits to text files of a site, in order. Each file grows by as many bytes as a page's source has at most, and all of them
+    /// by as many as a publication.
     async fn edit_files(
         &self,
         base: &SiteManifest,
@@ -447,22 +455,35 @@ impl Revisions {
         if edits.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let limits = &self.infra.config.limits;
-        let whole = usize::try_from(limits.site_body_bytes).unwrap_or(usize::MAX);
-        let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        let reserved = self.pipeline.reserve(whole).await?;
-        let mut texts: BTreeMap<String, String> = BTreeMap::new();
+        let mut edited: BTreeMap<String, SiteFile> = BTreeMap::new();
         for (path, _) in &edits {
-            if !texts.contains_key(path) {
-                texts.insert(path.clone(), self.text_file(base, path).await?);
-                check_total(&texts, whole)?;
-            }
+            let file = base.files.get(path);
+            let file = *file.ok_or_else(|| RevisionError::NoFile(path.clone()))?;
+            edited.insert(path.clone(), file);
+        }
+        let limits = &self.infra.config.limits;
+        let to_usize = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let there = edited.values().map(|file| file.bytes);
+        let there = to_usize(there.fold(0, u64::saturating_add));
+        let largest = to_usize(limits.file_bytes_pro.max(limits.site_body_bytes));
+        if there > largest {
+            return Err(RevisionError::TooLarge(there));
+        }
+        let whole = there.saturating_add(to_usize(limits.site_body_bytes));
+        let reserved = self.pipeline.reserve(whole).await?;
+        let mut texts: BTreeMap<String, EditedText> = BTreeMap::new();
+        for (path, file) in edited {
+            let most = to_usize(file.bytes.saturating_add(limits.body_bytes));
+            let text = self.text_file(&path, file).await?;
+            texts.insert(path, EditedText { text, most });
         }
         let edited = self.run_edits(move |may_go_on| {
             for (index, (path, edit)) in (0..).zip(edits) {
                 may_go_on()?;
-                let text = texts.entry(path).or_default();
-                *text = apply_edit(text, &edit, &format!("changes.edits[{index}]"), most)?;
+                let name = format!("changes.edits[{index}]");
+                if let Some(EditedText { text, most }) = texts.get_mut(&path) {
+                    *text = apply_edit(text, &edit, &name, *most)?;
+                }
                 check_total(&texts, whole)?;
             }
             Ok(texts)
@@ -470,20 +491,17 @@ impl Revisions {
         let edited = edited.await?;
         // The edited files count anew when they are stored.
         drop(reserved);
-        let file = |(path, text): (String, String)| (path, NewSiteFile::Inline(text.into()));
+        let file =
+            |(path, edited): (String, EditedText)| (path, NewSiteFile::Inline(edited.text.into()));
         Ok(edited.into_iter().map(file).collect())
     }
 
     /// Returns a file of a site that is a text.
-    async fn text_file(&self, base: &SiteManifest, path: &str) -> Result<String, RevisionError> {
-        if !base.files.contains_key(path) {
-            return Err(RevisionError::NoFile(path.to_owned()));
-        }
-        let bytes = self.files.small_file(base, path).await?;
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
-        text.ok_or_else(|| {
+    async fn text_file(&self, path: &str, file: SiteFile) -> Result<String, RevisionError> {
+        let bytes = self.files.whole_file(file).await?;
+        String::from_utf8(bytes.into()).map_err(|_| {
             RevisionError::Edit(format!(
-                "The file `{path}` is no text in UTF-8 of at most 1 MB: send all of it in `set`. Nothing was changed."
+                "The file `{path}` is no text in UTF-8: send all of it in `set`. Nothing was changed."
             ))
         })
     }
@@ -548,9 +566,17 @@ struct SiteDraft {
     message: Option<String>,
 }
 
+/// A text of a site that is edited.
+#[derive(Debug)]
+struct EditedText {
+    text: String,
+    /// Most bytes that it may have.
+    most: usize,
+}
+
 /// Refuses texts that have more than so many bytes together.
-fn check_total(texts: &BTreeMap<String, String>, most: usize) -> Result<(), RevisionError> {
-    let all = texts.values().map(String::len).sum();
+fn check_total(texts: &BTreeMap<String, EditedText>, most: usize) -> Result<(), RevisionError> {
+    let all = texts.values().map(|edited| edited.text.len()).sum();
     match all > most {
         true => Err(RevisionError::TooLarge(all)),
         false => Ok(()),
