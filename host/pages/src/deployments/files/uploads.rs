@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::model::{FileError, FileOwner, FileRoom, FileUsage};
+use crate::content::Digest;
 use crate::content::StoredFile;
 use svc_base::clock::Clock;
 
@@ -46,6 +47,13 @@ pub(super) struct HeldBytes {
 pub struct ReceivedFile {
     pub(super) file: StoredFile,
     pub(super) held: HeldBytes,
+}
+
+impl ReceivedFile {
+    /// Returns the digest of the file.
+    pub(in crate::deployments) fn digest(&self) -> Digest {
+        self.file.digest
+    }
 }
 
 impl OwnersBytes {

@@ -150,7 +150,7 @@ fn has_bytes_of(new: &NewSiteFile, stored: &SiteFile) -> bool {
     match new {
         NewSiteFile::Kept(file) => file.digest == stored.digest,
         NewSiteFile::Named(digest, _) => *digest == stored.digest,
-        NewSiteFile::Stored(file) => file.digest == stored.digest,
+        NewSiteFile::Stored(file) => file.digest() == stored.digest,
         // Hashed only where the lengths agree.
         NewSiteFile::Inline(bytes) => {
             bytes.len() as u64 == stored.bytes && Digest::of(bytes) == stored.digest

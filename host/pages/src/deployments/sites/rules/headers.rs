@@ -178,6 +178,7 @@ mod tests {
         };
         let rules = SiteRules::new(judged).unwrap();
         let scope = HeaderScope {
+            is_preview: false,
             is_missing: false,
             is_own_origin: true,
         };
