@@ -64,11 +64,9 @@ async fn another_gate_judges_what_the_last_one_did() {
         defaults: Vec::new(),
         expected_version: None,
     };
-    let defined = app
-        .definitions
-        .define(project.id, vec![action], false)
-        .await
-        .unwrap();
+    let define = app.definitions.define(project.id, vec![action], false);
+    define.await.unwrap();
+    let defined = app.backends.detail(project.id).await.unwrap().actions;
     first.stop().await.unwrap();
 
     let guests = directory.path().join("data/guests/gate");
