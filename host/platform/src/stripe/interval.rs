@@ -13,7 +13,7 @@ pub enum BillingInterval {
 }
 
 impl BillingInterval {
-    pub(super) const ALL: [Self; 2] = [Self::Month, Self::Year];
+    const ALL: [Self; 2] = [Self::Month, Self::Year];
 
     /// Name of the interval: the wire's, the provider's and the database's.
     pub fn as_str(self) -> &'static str {
@@ -21,5 +21,9 @@ impl BillingInterval {
             Self::Month => "month",
             Self::Year => "year",
         }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == name)
     }
 }

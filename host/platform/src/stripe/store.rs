@@ -151,8 +151,8 @@ pub fn list_unclaimed(
 impl FromSql for BillingInterval {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let text = value.as_str()?;
-        let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
-        known.ok_or_else(|| FromSqlError::Other(format!("there is no interval {text}").into()))
+        Self::from_name(text)
+            .ok_or_else(|| FromSqlError::Other(format!("there is no interval {text}").into()))
     }
 }
 

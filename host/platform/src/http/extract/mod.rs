@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
-use self::unkept_json::UnkeptJson;
+use self::json_syntax::JsonSyntax;
 use super::problem::{Problem, ProblemCode};
 use super::query;
 pub use super::query::{ApiQuery, NoQueryParams, UnparsedQuery};
@@ -405,7 +405,7 @@ pub fn without_byte_order_mark(raw: &[u8]) -> &[u8] {
 
 /// Makes the problem of a body that does not fit: a syntax error takes precedence wherever parsing stopped.
 fn unparsable_json(raw: &[u8], why: &str) -> Problem {
-    match serde_json::from_slice::<UnkeptJson>(raw) {
+    match serde_json::from_slice::<JsonSyntax>(raw) {
         // A number out of range is valid JSON, and does not fit the field.
         Err(error) if !error.to_string().starts_with("number out of range") => invalid_json(&error),
         _ => Problem::new(ProblemCode::InvalidRequest, format!("In the body: {why}.")),
@@ -419,6 +419,6 @@ fn invalid_json(error: &serde_json::Error) -> Problem {
     )
 }
 
+mod json_syntax;
 #[cfg(test)]
 mod tests;
-mod unkept_json;

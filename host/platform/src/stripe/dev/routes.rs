@@ -101,16 +101,18 @@ async fn checkout(
         .take(12)
         .map(|byte| format!("{byte:02x}"))
         .collect();
+    let recurring = field("mode").as_deref() == Some("subscription");
+    // A plan names no interval, and is paid every month.
+    let interval =
+        price("[recurring][interval]").and_then(|name| BillingInterval::from_name(&name));
     let bought = SimulatedPurchase {
         id: format!("cs_dev_{id}"),
         subject,
         name: price("[product_data][name]").or(plan).unwrap_or_default(),
         amount,
         currency: price("[currency]").unwrap_or_else(|| "eur".to_owned()),
-        recurring: field("mode").as_deref() == Some("subscription"),
-        interval: BillingInterval::ALL
-            .into_iter()
-            .find(|one| price("[recurring][interval]").as_deref() == Some(one.as_str())),
+        recurring,
+        interval: recurring.then(|| interval.unwrap_or_default()),
         month: 1,
         email: field("customer_email"),
         cancel_url: field("cancel_url").unwrap_or_else(|| success_url.clone()),

@@ -5,56 +5,56 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// Any JSON value, of which nothing is kept.
-pub(super) struct UnkeptJson;
+pub(super) struct JsonSyntax;
 
-impl<'de> Deserialize<'de> for UnkeptJson {
+impl<'de> Deserialize<'de> for JsonSyntax {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Not `deserialize_ignored_any`, which looks neither at escapes nor at the text of strings.
-        deserializer.deserialize_any(UnkeptJsonVisitor)
+        deserializer.deserialize_any(JsonSyntaxVisitor)
     }
 }
 
-struct UnkeptJsonVisitor;
+struct JsonSyntaxVisitor;
 
-impl<'de> Visitor<'de> for UnkeptJsonVisitor {
-    type Value = UnkeptJson;
+impl<'de> Visitor<'de> for JsonSyntaxVisitor {
+    type Value = JsonSyntax;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<UnkeptJson, E> {
-        Ok(UnkeptJson)
+    fn visit_unit<E>(self) -> Result<JsonSyntax, E> {
+        Ok(JsonSyntax)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<UnkeptJson, E> {
-        Ok(UnkeptJson)
+    fn visit_bool<E>(self, _: bool) -> Result<JsonSyntax, E> {
+        Ok(JsonSyntax)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<UnkeptJson, E> {
-        Ok(UnkeptJson)
+    fn visit_i64<E>(self, _: i64) -> Result<JsonSyntax, E> {
+        Ok(JsonSyntax)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<UnkeptJson, E> {
-        Ok(UnkeptJson)
+    fn visit_u64<E>(self, _: u64) -> Result<JsonSyntax, E> {
+        Ok(JsonSyntax)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<UnkeptJson, E> {
-        Ok(UnkeptJson)
+    fn visit_f64<E>(self, _: f64) -> Result<JsonSyntax, E> {
+        Ok(JsonSyntax)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<UnkeptJson, E> {
-        Ok(UnkeptJson)
+    fn visit_str<E>(self, _: &str) -> Result<JsonSyntax, E> {
+        Ok(JsonSyntax)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<UnkeptJson, A::Error> {
-        while elements.next_element::<UnkeptJson>()?.is_some() {}
-        Ok(UnkeptJson)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<JsonSyntax, A::Error> {
+        while elements.next_element::<JsonSyntax>()?.is_some() {}
+        Ok(JsonSyntax)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<UnkeptJson, A::Error> {
-        while members.next_entry::<UnkeptJson, UnkeptJson>()?.is_some() {}
-        Ok(UnkeptJson)
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<JsonSyntax, A::Error> {
+        while members.next_entry::<JsonSyntax, JsonSyntax>()?.is_some() {}
+        Ok(JsonSyntax)
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
         ];
         for json in documents {
             let kept = serde_json::from_str::<serde_json::Value>(&json);
-            let unkept = serde_json::from_str::<UnkeptJson>(&json);
+            let unkept = serde_json::from_str::<JsonSyntax>(&json);
             let told = |error: serde_json::Error| error.to_string();
             assert_eq!(
                 unkept.map(drop).map_err(told),
@@ -89,6 +89,6 @@ mod tests {
                 "{json}"
             );
         }
-        assert!(serde_json::from_slice::<UnkeptJson>(b"\"\xff\"").is_err());
+        assert!(serde_json::from_slice::<JsonSyntax>(b"\"\xff\"").is_err());
     }
 }
