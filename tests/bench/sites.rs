@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::owner::{Owner, text};
 use super::report::{Goals, median, millis, print_line, print_title, quantile};
 use super::rounds::{Contender, compare, print_head, print_ratio};
-use super::server::{Bench, Running};
+use super::server::Running;
 use super::source_generator::SourceGenerator;
 use super::{Run, client, load, nginx};
 

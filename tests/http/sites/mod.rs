@@ -66,10 +66,9 @@ async fn collected_objects(server: &TestServer) -> usize {
     app.files.sweep().await.unwrap();
     server.advance(3600);
     app.collector.collect().await.unwrap();
-    let scripts = app.control.read(|c| {
-        let count = c.query_row("SELECT count(*) FROM runtimes", [], |row| row.get(0));
-        Ok(count?)
-    });
+    let scripts = app
+        .control
+        .read(|c| c.query_row("SELECT count(*) FROM runtimes", [], |row| row.get(0)));
     let scripts: u32 = scripts.await.unwrap();
     app.content.list().await.unwrap().0.len() - scripts as usize
 }
