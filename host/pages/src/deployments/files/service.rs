@@ -14,6 +14,7 @@ use crate::content::{ContentStore, Digest, DigestBuilder, FileWriter, StoredFile
 use crate::control;
 use crate::deployments::collection::{GRACE_SECONDS, SHARED_GRACE_SECONDS};
 use crate::deployments::publication::{CapacityChecker, PublicationPipeline};
+use crate::deployments::sites::SiteFile;
 use crate::deployments::store::mark_garbage;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
@@ -30,7 +31,7 @@ pub struct ProjectFiles {
     pub(super) infra: Infra,
     pub(super) content: ContentStore,
     pub(super) pipeline: Arc<PublicationPipeline>,
-    /// What is stored and counted by no row.
+    /// Bytes that are stored, and counted by no row.
     pub(super) uncounted: Arc<UncountedBytes>,
     pub(super) resting: RestingOwners,
     capacity: CapacityChecker,
@@ -71,10 +72,13 @@ impl ProjectFiles {
         mut body: B,
     ) -> Result<(), B::Error> {
         self.refuse_blocked(&digest).await?;
-        let (room, used, is_there) = self.room_for(project, declared, Some(digest)).await?;
-        if is_there && self.stage_again(project, digest).await? {
-            // These bytes take no room: all that they can be is the same, or refused.
-            return compare(digest, &mut body).await;
+        let (room, used, kept) = self.room_for(project, declared, Some(digest)).await?;
+        if let Some(kept) = kept {
+            self.refuse_blocked_parts(kept).await?;
+            if self.stage_again(project, digest).await? {
+                // These bytes take no room: all that they can be is the same, or refused.
+                return compare(digest, &mut body).await;
+            }
         }
         room.check(used, declared)?;
         let stored = self.store(project, room, (Some(digest), body)).await?;
@@ -135,18 +139,18 @@ impl ProjectFiles {
         project: &Project,
         declared: u64,
         digest: Option<Digest>,
-    ) -> Result<(FileRoom, FileUsage, bool), FileError> {
+    ) -> Result<(FileRoom, FileUsage, Option<SiteFile>), FileError> {
         let (owner, workspace) = (FileOwner::from(&project.id), project.workspace.id);
         let limits = &self.infra.config.limits;
         let read = self.infra.control.read(move |c| {
             let plan = workspaces::plan_of(c, &workspace)?;
-            let is_there = match digest {
-                Some(digest) => store::has(c, &owner, &digest)?,
-                None => false,
+            let kept = match digest {
+                Some(digest) => store::find(c, &owner, &[digest])?.remove(&digest),
+                None => None,
             };
-            Ok((plan, store::usage(c, &owner)?, is_there))
+            Ok((plan, store::usage(c, &owner)?, kept))
         });
-        let (plan, used, is_there) = read.await?;
+        let (plan, used, kept) = read.await?;
         let most = plan.file_limits(limits);
         if declared > most.file_bytes {
             return Err(FileError::TooLarge(most.file_bytes));
@@ -155,7 +159,7 @@ impl ProjectFiles {
             owner: most.storage_bytes,
             all: limits.storage_total_bytes,
         };
-        Ok((room, used, is_there))
+        Ok((room, used, kept))
     }
 
     /// Reads all bytes of a file, and compares them with their digest before the last are stored.

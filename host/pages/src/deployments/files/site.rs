@@ -17,7 +17,6 @@ use crate::config::Limits;
 use crate::content::Digest;
 use crate::control::{self, Tx};
 use crate::deployments::address::{find_origin, slugs_before_files};
-use crate::deployments::frontends::Frontend;
 use crate::deployments::publication::{PublishError, StoredPublication};
 use crate::deployments::sites::{SiteFile, SiteManifest, SiteRules};
 use crate::deployments::views::Warning;
@@ -64,7 +63,7 @@ pub(in crate::deployments) struct UnstoredSite {
     pub(in crate::deployments) title: String,
 }
 
-/// What the checks of a site have found.
+/// Findings of the checks of a site.
 struct CheckedSite {
     owner: FileOwner,
     known: KnownFiles,
@@ -132,15 +131,6 @@ pub(in crate::deployments) struct SiteTarget<'t> {
     pub(in crate::deployments) slug: Option<&'t str>,
     /// Identifier of a frontend that is there already.
     pub(in crate::deployments) deployment: Option<DeploymentId>,
-}
-
-impl<'t> From<&'t Frontend> for SiteTarget<'t> {
-    fn from(frontend: &'t Frontend) -> Self {
-        Self {
-            slug: Some(&frontend.slug),
-            deployment: Some(frontend.id),
-        }
-    }
 }
 
 impl ProjectFiles {

@@ -23,6 +23,12 @@ impl ProjectFiles {
         Ok(blocked.check([digest])?)
     }
 
+    /// Refuses a file that is kept already, where the operator has blocked a part of it.
+    pub(super) async fn refuse_blocked_parts(&self, kept: SiteFile) -> Result<(), FileError> {
+        let reader = FileReader::open(&self.content, kept).await?;
+        Ok(self.pipeline.blocked().check(&reader.objects())?)
+    }
+
     /// Stores the rest of a file, unless the operator has blocked it or a part of it.
     pub(super) async fn finish_file(
         &self,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::content::Digest;
 use crate::control;
-use crate::deployments::files::{FileError, NewSite};
+use crate::deployments::files::{FileError, NewSite, SiteTarget};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::PublishError;
 use crate::deployments::sites::SiteSize;
@@ -104,6 +104,15 @@ impl Frontend {
     /// Whether it answers.
     pub(super) fn is_active(&self) -> bool {
         self.state == FrontendState::Active
+    }
+}
+
+impl<'t> From<&'t Frontend> for SiteTarget<'t> {
+    fn from(frontend: &'t Frontend) -> Self {
+        Self {
+            slug: Some(&frontend.slug),
+            deployment: Some(frontend.id),
+        }
     }
 }
 
