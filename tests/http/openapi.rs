@@ -109,8 +109,9 @@ async fn it_is_of_version_31_and_names_this_server() {
 }
 
 /// Addresses of files, which only sites have: `tests/http/sites` asks for them.
-pub(crate) const BELOW_SITES: [&str; 2] = [
+pub(crate) const BELOW_SITES: [&str; 3] = [
     "/{slug}/{path}",
+    "/{slug}/_svc/runtime.js",
     "/_preview/{deployment_id}/{revision_id}/{path}",
 ];
 

@@ -200,10 +200,8 @@ async fn what_is_too_large_is_refused_with_the_reason() {
         refused.contains("huge.md") && refused.contains("Nothing was sent"),
         "{refused}"
     );
-    fixture.write("picture.png", "\u{0}PNG");
-    let refused = fixture
-        .run_for_failure(1, &["publish", "picture.png"])
-        .await;
+    fixture.write("picture.md", "\u{0}PNG");
+    let refused = fixture.run_for_failure(1, &["publish", "picture.md"]).await;
     assert!(refused.contains("UTF-8"), "{refused}");
     fixture.run_for_failure(4, &["publish", "missing.md"]).await;
     fixture.run_for_failure(1, &["publish", "."]).await;

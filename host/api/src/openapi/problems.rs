@@ -130,9 +130,10 @@ pub(super) fn problem_schema() -> Value {
             "detail": { "type": "string", "description": "What was wrong in this request, and what to do." },
             "code": { "type": "string", "enum": codes },
             "request_id": { "type": "string", "description": "With 5xx: what to tell the operator." },
-            "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1." },
+            "file": { "type": "string", "enum": ["_headers", "_redirects"], "description": "With `rules_refused`: which file has the line." },
+            "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1. With `rules_refused`: where in the file, from 1." },
             "column": { "type": "integer", "description": "With `render_failed`: where in the line, from 1." },
-            "reason": { "type": "string", "description": "With `ddl_refused`, `statement_refused` and `statement_failed`: why." },
+            "reason": { "type": "string", "description": "With `ddl_refused`, `statement_refused`, `statement_failed` and `rules_refused`: why." },
             "statement": { "type": "integer", "description": "With `ddl_refused` and `statement_refused`: which statement, from 1." },
             "position": {
                 "type": "object", "description": "With the same, where it is known: where in the SQL; lines and columns from 1, the offset in bytes.",

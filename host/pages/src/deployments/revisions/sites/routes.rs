@@ -45,9 +45,9 @@ pub struct FilePath {
 )]
 pub async fn put_file(
     State(revisions): State<Arc<Revisions>>,
-    _: RequiredBodyLength,
     at: AuthorizedFrontend<Editor>,
     Path(path): Path<FilePath>,
+    _: RequiredBodyLength,
     _: NoQueryParams,
     body: StreamedBody,
 ) -> Result<Json<FrontendView>, Problem> {
