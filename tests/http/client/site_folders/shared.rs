@@ -67,7 +67,7 @@ async fn what_is_too_much_for_a_share_is_told_where_it_fits() {
     for folder in ["many", "large"] {
         let refused = fixture.client.run(&["publish", folder]).await;
         assert!(!refused.success, "{refused:?}");
-        let said = format!("svc publish {folder} --project NAME");
+        let said = format!("svc publish {folder}/ --project NAME");
         assert!(
             refused.stderr.contains("svc login URL") && refused.stderr.contains(&said),
             "{refused:?}"
