@@ -54,6 +54,7 @@ async fn a_site_is_applied_with_the_rest_in_one_release() {
     let blobs = sent.iter().filter(|one| one.line.contains("/blobs/"));
     assert_eq!(blobs.count(), 1, "{sent:?}");
     assert_eq!(fixture.read("/app/a.js").await, "run()");
+    assert_eq!(plan(&fixture.client).await, json!([]));
     // Options count, too.
     let manifest = MANIFEST.replace(", fallback = \"index.html\"", "");
     fixture.client.write("svc.toml", &manifest);
@@ -130,7 +131,8 @@ async fn a_site_is_pulled_into_a_folder_of_its_own() {
         "other/svc.toml",
         "project = \"Shop\"\n[pages]\nabout = \"about.md\"\n",
     );
-    fixture.client.run_for_stdout(&["pull", "other"]).await;
+    let words = ["pull", "other", "--yes"];
+    fixture.client.run_for_stdout(&words).await;
     assert_eq!(fixture.client.read("other/app/a.js"), "run()");
     fixture.client.write("copy/app/index.html", "two");
     fixture
