@@ -54,7 +54,9 @@ async fn a_site_is_applied_with_the_rest_in_one_release() {
     let blobs = sent.iter().filter(|one| one.line.contains("/blobs/"));
     assert_eq!(blobs.count(), 1, "{sent:?}");
     assert_eq!(fixture.read("/app/a.js").await, "run()");
-    assert_eq!(plan(&fixture.client).await, json!([]));
+    // What was recorded went through a relay with an address of its own: the folder and the server meet here.
+    let met = fixture.client.run_for_stdout(&["apply", "--yes"]).await;
+    assert!(met.contains("nothing to do"), "{met}");
     // Options count, too.
     let manifest = MANIFEST.replace(", fallback = \"index.html\"", "");
     fixture.client.write("svc.toml", &manifest);

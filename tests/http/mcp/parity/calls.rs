@@ -76,7 +76,7 @@ republish_frontend 400 {"project_id":"$project","slug":"wing","files":{}}
 list_revisions 200 {"project_id":"$project","slug":"wing"} wing=/active_revision_id
 create_revision 200 {"project_id":"$project","slug":"wing","base_revision_id":"$wing","changes":{"set":{"b.txt":{"text":"b"}},"edits":[{"path":"index.html","find":"two","replace":"three"}]}} wing_draft=/revision/revision_id
 create_revision 400 {"project_id":"$project","slug":"wing","base_revision_id":"$wing","changes":{"delete":["none"]}}
-create_revision 409 {"project_id":"$project","slug":"wing","base_revision_id":"$wing","files":{"a":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}}}
+create_revision 409 {"project_id":"$project","slug":"wing","base_revision_id":"$wing","files":{"index.html":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}}}
 promote_revision 200 {"project_id":"$project","slug":"wing","revision_id":"$wing_draft","expected_active_revision_id":"$wing"}
 delete_revision 409 {"project_id":"$project","slug":"wing","revision_id":"$wing_draft"}
 
