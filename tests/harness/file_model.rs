@@ -507,8 +507,8 @@ impl FileModel {
         });
         let expected: usize = held.chain(shared).sum();
         let sql = "SELECT count(*) FROM blobs";
-        let rows = self
-            .app()
+        let app = self.app();
+        let rows = app
             .control
             .read(move |c| c.query_row(sql, [], |row| row.get::<_, i64>(0)));
         assert_eq!(usize::try_from(rows.await.unwrap()).unwrap(), expected);
