@@ -149,6 +149,14 @@ async fn fields_of_other_types_may_be_null() {
     fixture.server.deploy(&share).await;
     let next = json!({ "files": files, "content": null, "requested_slug": "", "forget": null });
     fixture.send(Method::PUT, "", Some(&next)).await.expect(200);
+    // A list of an object's values is no object.
+    for wrong in [
+        json!({ "files": files, "options": ["index.html", []] }),
+        json!({ "files": { "index.html": ["x", null, null, null] } }),
+    ] {
+        let refused = fixture.send(Method::PUT, "", Some(&wrong)).await;
+        refused.problem(400, "invalid_request");
+    }
     let renamed = json!({ "files": files, "requested_slug": "other" });
     let refused = fixture.send(Method::PUT, "", Some(&renamed)).await;
     refused.problem(400, "invalid_request");

@@ -38,8 +38,9 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
         schemas[schema]["properties"][member]["pattern"] = NON_BLANK_PATTERN.into();
     }
-    schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
-        limits.quick_share_seconds.into();
+    for schema in ["DeployRequest", "DeploySite"] {
+        schemas[schema]["properties"]["expires_in"]["maximum"] = limits.quick_share_seconds.into();
+    }
     // `allOf` keeps the schema's own members for generated clients.
     schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry_alternatives() }]);
     let changes = ["name", "description", "allowed_providers", "home"].map(non_null_member);

@@ -27,6 +27,7 @@ use crate::http::extract::{
     body_too_large, check_characters, invalid_request, without_byte_order_mark,
 };
 use crate::http::problem::{Problem, ProblemCode};
+use svc_base::json_object::optional_object;
 use svc_base::names::is_slug;
 use svc_base::numbers::optional_whole_number;
 
@@ -110,8 +111,10 @@ pub struct PageRequest {
     #[serde(default, deserialize_with = "optional_unique_files")]
     pub files: Option<FileSources>,
     /// Changes of the live files of a site, in place of all files.
+    #[serde(default, deserialize_with = "optional_object")]
     pub changes: Option<SiteChangesRequest>,
     /// Options of a site; as they were, if absent.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The page's title; as it was, if absent. A site has that of its `index.html` then, where that is another file than before.
     #[schema(max_length = 200)]

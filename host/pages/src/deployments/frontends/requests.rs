@@ -16,6 +16,7 @@ use crate::deployments::requests::{
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::check_characters;
 use crate::http::problem::Problem;
+use svc_base::json_object::optional_object;
 use svc_sandbox::ContentType;
 
 /// Fields of a quick share that a frontend does not have.
@@ -89,6 +90,7 @@ pub struct CreateSite {
     #[serde(deserialize_with = "unique_files")]
     pub files: FileSources,
     /// Options of the site.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^([a-z0-9]([a-z0-9\\-]*[a-z0-9])?)?$", max_length = 63)]

@@ -20,6 +20,7 @@ use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
+use svc_base::json_object::optional_object;
 use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
 use svc_sources::files;
@@ -120,6 +121,7 @@ pub struct DeploySite {
     #[serde(deserialize_with = "unique_files")]
     pub files: FileSources,
     /// Options of the site.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use svc_base::json_object::optional_object;
 use svc_base::numbers::optional_whole_number;
 use utoipa::ToSchema;
 
@@ -65,8 +66,10 @@ pub struct CreateSiteRevision {
     #[serde(default, deserialize_with = "optional_unique_files")]
     pub files: Option<FileSources>,
     /// Changes of the base revision's files.
+    #[serde(default, deserialize_with = "optional_object")]
     pub changes: Option<SiteChangesRequest>,
     /// Options; those of the base revision if absent.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The site's title. If absent that of its `index.html`, where that is another file than before, else the active revision's.
     #[schema(max_length = 200)]
@@ -102,6 +105,7 @@ pub struct RepublishSite {
     #[serde(deserialize_with = "unique_files")]
     pub files: FileSources,
     /// Options; as they were, if absent.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The site's title. If absent that of its `index.html`, where that is another file than before, else as it was.
     #[schema(max_length = 200)]
