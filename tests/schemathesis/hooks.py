@@ -45,6 +45,8 @@ BEYOND_SCHEMAS = [
     # A file is one of three things, its paths have rules among each other, and so do the texts of its own rules.
     ("invalid_request", "which may have its `size` beside it"),
     ("invalid_request", "`base64` is not valid"),
+    ("digest_mismatch", ""),
+    ("invalid_request", "and `files`, `changes` and `options` of a site"),
     ("invalid_request", "is changed twice"),
     ("invalid_request", "which `fallback` names"),
     ("invalid_request", "of `immutable`"),

@@ -173,6 +173,10 @@ async fn fields_of_other_types_may_be_null() {
             .await;
     }
     let path = format!("/{}/frontends/leaf", fixture.project);
+    let site = json!({ "type": "site", "files": files });
+    let (owner, server) = (&fixture.owner, &fixture.server);
+    let put = owner.send(server, Method::PUT, &path, &site).await;
+    put.problem(400, "type_mismatch");
     let next = json!({ "content": "y", "files": null, "options": null, "forget": true });
     let (owner, server) = (&fixture.owner, &fixture.server);
     let put = owner.send(server, Method::PUT, &path, &next).await;

@@ -41,6 +41,15 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     for schema in ["DeployRequest", "DeploySite"] {
         schemas[schema]["properties"]["expires_in"]["maximum"] = limits.quick_share_seconds.into();
     }
+    for schema in [
+        "DeploySite",
+        "CreateSite",
+        "CreateSiteRevision",
+        "RepublishSite",
+        "PageRequest",
+    ] {
+        schemas[schema]["properties"]["files"]["minProperties"] = 1.into();
+    }
     // `allOf` keeps the schema's own members for generated clients.
     schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry_alternatives() }]);
     let changes = ["name", "description", "allowed_providers", "home"].map(non_null_member);

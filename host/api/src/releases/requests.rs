@@ -12,7 +12,9 @@ use crate::backends::model::{ActionRemoval, MAX_NOTE_CHARS, NewAction};
 use crate::backends::releases::NewMigration;
 use crate::backends::requests::ActionRequest;
 use crate::config::Limits;
-use crate::deployments::files::requests::{FileSources, checked_options, optional_unique_files};
+use crate::deployments::files::requests::{
+    FileSource, FileSources, checked_options, optional_unique_files,
+};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::deployments::revisions::requests::MAX_MESSAGE_CHARACTERS;
@@ -109,6 +111,7 @@ pub struct PageRequest {
     pub content: Option<String>,
     /// All files of a site, by their paths.
     #[serde(default, deserialize_with = "optional_unique_files")]
+    #[schema(value_type = Option<BTreeMap<String, FileSource>>)]
     pub files: Option<FileSources>,
     /// Changes of the live files of a site, in place of all files.
     #[serde(default, deserialize_with = "optional_object")]

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{NewFrontend, NewSiteFrontend};
 use crate::deployments::files::NewSite;
 use crate::deployments::files::requests::{
-    FileSources, SiteType, checked_files, checked_options, unique_files,
+    FileSource, FileSources, SiteType, checked_files, checked_options, unique_files,
 };
 use crate::deployments::requests::{
     MAX_TITLE_CHARACTERS, OtherTypesField, check_content, check_slug,
@@ -88,6 +88,7 @@ pub struct CreateSite {
     pub site_type: SiteType,
     /// Files by their paths; one at least.
     #[serde(deserialize_with = "unique_files")]
+    #[schema(value_type = BTreeMap<String, FileSource>)]
     pub files: FileSources,
     /// Options of the site.
     #[serde(default, deserialize_with = "optional_object")]

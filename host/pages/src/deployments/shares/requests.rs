@@ -11,7 +11,7 @@ use super::{NewShare, NewSiteShare};
 use crate::config::Limits;
 use crate::deployments::files::NewSite;
 use crate::deployments::files::requests::{
-    FileSources, SiteType, checked_files, checked_options, unique_files,
+    FileSource, FileSources, SiteType, checked_files, checked_options, unique_files,
 };
 use crate::deployments::requests::{
     MAX_TITLE_CHARACTERS, OtherTypesField, check_content, check_slug,
@@ -119,6 +119,7 @@ pub struct DeploySite {
     pub site_type: SiteType,
     /// Files by their paths, with their bytes; from 1 to 100.
     #[serde(deserialize_with = "unique_files")]
+    #[schema(value_type = BTreeMap<String, FileSource>)]
     pub files: FileSources,
     /// Options of the site.
     #[serde(default, deserialize_with = "optional_object")]

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::model::{NewSiteContent, NewSiteDraft, SiteChanges, SiteSource};
 use crate::deployments::files::requests::{
-    FileSources, checked_files, checked_options, optional_unique_files, unique_files,
+    FileSource, FileSources, checked_files, checked_options, optional_unique_files, unique_files,
 };
 use crate::deployments::model::DeploymentType;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, OtherTypesField};
@@ -47,6 +47,7 @@ pub struct SiteEdit {
 pub struct SiteChangesRequest {
     /// New files, and other bytes of those that are there.
     #[serde(default, deserialize_with = "optional_unique_files")]
+    #[schema(value_type = Option<BTreeMap<String, FileSource>>)]
     pub set: Option<FileSources>,
     /// Paths of files that go.
     pub delete: Option<Vec<String>>,
@@ -64,6 +65,7 @@ pub struct CreateSiteRevision {
     pub base_revision_id: Option<String>,
     /// All files by their paths.
     #[serde(default, deserialize_with = "optional_unique_files")]
+    #[schema(value_type = Option<BTreeMap<String, FileSource>>)]
     pub files: Option<FileSources>,
     /// Changes of the base revision's files.
     #[serde(default, deserialize_with = "optional_object")]
@@ -103,6 +105,7 @@ pub enum CreateRevisionRequest {
 pub struct RepublishSite {
     /// All files by their paths; one at least.
     #[serde(deserialize_with = "unique_files")]
+    #[schema(value_type = BTreeMap<String, FileSource>)]
     pub files: FileSources,
     /// Options; as they were, if absent.
     #[serde(default, deserialize_with = "optional_object")]
