@@ -11,6 +11,15 @@ use crate::config::Limits;
 const NON_BLANK_PATTERN: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
+/// Schemas of requests with the files of a site, which has one at least.
+const SCHEMAS_WITH_FILES: [&str; 5] = [
+    "DeploySite",
+    "CreateSite",
+    "CreateSiteRevision",
+    "RepublishSite",
+    "PageRequest",
+];
+
 /// Adds the rules to the description.
 pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
@@ -41,13 +50,7 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     for schema in ["DeployRequest", "DeploySite"] {
         schemas[schema]["properties"]["expires_in"]["maximum"] = limits.quick_share_seconds.into();
     }
-    for schema in [
-        "DeploySite",
-        "CreateSite",
-        "CreateSiteRevision",
-        "RepublishSite",
-        "PageRequest",
-    ] {
+    for schema in SCHEMAS_WITH_FILES {
         schemas[schema]["properties"]["files"]["minProperties"] = 1.into();
     }
     // `allOf` keeps the schema's own members for generated clients.
