@@ -46,6 +46,7 @@ BEYOND_SCHEMAS = [
     ("invalid_request", "which may have its `size` beside it"),
     ("invalid_request", "`base64` is not valid"),
     ("digest_mismatch", ""),
+    ("invalid_request", "is named by its SHA-256"),
     ("invalid_request", "and `files`, `changes` and `options` of a site"),
     ("invalid_request", "is changed twice"),
     ("invalid_request", "which `fallback` names"),
