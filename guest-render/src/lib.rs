@@ -1,6 +1,7 @@
-//! The render guest: the export that the host calls, and the plain function behind it.
+//! The render guest: the exports that the host calls, and the plain functions behind them.
 //!
-//! Everything is a pure function from a stranger's source to a finished page; no state outlives a call.
+//! Everything is a pure function from a stranger's source to a finished page, or from a site's files of rules to the rules; no state
+//! outlives a call.
 
 mod csv;
 mod emoji;
@@ -14,6 +15,7 @@ mod mermaid;
 mod page;
 mod page_writer;
 mod position;
+pub mod rules;
 
 /// Bindings that `wit-bindgen` generates from the contract between host and guest.
 #[allow(
@@ -26,6 +28,21 @@ mod bindings {
     wit_bindgen::generate!({
         path: "../wit/render",
         world: "render",
+        additional_derives: [PartialEq, Eq],
+    });
+}
+
+/// Bindings of the contract about the rules of sites.
+#[allow(
+    unreachable_pub,
+    unsafe_code,
+    clippy::all,
+    clippy::cast_possible_truncation
+)]
+mod rule_bindings {
+    wit_bindgen::generate!({
+        path: "../wit/rules",
+        world: "rules",
         additional_derives: [PartialEq, Eq],
     });
 }
@@ -81,12 +98,20 @@ impl bindings::exports::svc::render::renderer::Guest for RendererComponent {
 }
 
 #[cfg(target_family = "wasm")]
+impl rule_bindings::exports::svc::rules::judge::Guest for RendererComponent {
+    fn judge(files: rules::RuleFiles) -> Result<rules::SiteRules, rules::Fault> {
+        rules::judge(&files)
+    }
+}
+
+#[cfg(target_family = "wasm")]
 #[allow(
     unsafe_code,
     reason = "the generated export is what makes the component"
 )]
 mod export {
-    use super::{RendererComponent, bindings};
+    use super::{RendererComponent, bindings, rule_bindings};
 
     bindings::export!(RendererComponent with_types_in bindings);
+    rule_bindings::export!(RendererComponent with_types_in rule_bindings);
 }

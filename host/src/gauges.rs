@@ -28,6 +28,9 @@ pub struct ServerGauges {
     projects: Gauge,
     namespaces: Gauge,
     reports: Gauge,
+    files: Gauge,
+    staged_files: Gauge,
+    blocked: Gauge,
     free: Gauge,
     reserved: Gauge,
 }
@@ -57,6 +60,21 @@ impl ServerGauges {
                 "svc_open_reports",
                 "Reports that nobody has closed",
                 &gauges.reports,
+            ),
+            (
+                "svc_files",
+                "Files of sites, each once for every project that has it",
+                &gauges.files,
+            ),
+            (
+                "svc_staged_files",
+                "Files that wait for a publication",
+                &gauges.staged_files,
+            ),
+            (
+                "svc_blocked_content",
+                "SHA-256s of content that is blocked",
+                &gauges.blocked,
             ),
             (
                 "svc_disk_free_bytes",
@@ -107,6 +125,9 @@ impl ServerGauges {
         set_gauge(&self.projects, counts.projects);
         set_gauge(&self.namespaces, counts.namespaces);
         set_gauge(&self.reports, counts.open_reports);
+        set_gauge(&self.files, counts.files);
+        set_gauge(&self.staged_files, counts.staged_files);
+        set_gauge(&self.blocked, counts.blocked);
         Ok(())
     }
 }

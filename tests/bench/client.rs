@@ -32,6 +32,10 @@ impl Client {
         Ok(Self { stream, address })
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) fn get(&mut self, path: &str, encoding: &str) -> anyhow::Result<Answer> {
         self.send(&get(self.address, path, encoding))
     }
@@ -176,6 +180,15 @@ fn join_chunks(mut chunks: &[u8]) -> Option<Vec<u8>> {
         body.extend_from_slice(chunk);
         chunks = chunks.get(line + 1 + size + 2..)?;
     }
+}
+
+/// A request of an owner that sends a file.
+pub(crate) fn put(address: SocketAddr, path: &str, credential: &str, bytes: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "PUT {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {credential}\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
+        bytes.len()
+    );
+    [head.as_bytes(), bytes].concat()
 }
 
 /// A request that sends a document.

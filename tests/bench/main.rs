@@ -41,6 +41,7 @@ mod rerender;
 mod rooms;
 mod rounds;
 mod server;
+mod sites;
 mod sockets;
 mod source_generator;
 mod startup;
@@ -75,6 +76,7 @@ const PARTS: &[(&str, Measure)] = &[
         releases::measure(&run.bench, goals)?;
         project_releases::measure(&run.bench, goals)
     }),
+    ("sites", sites::measure),
     ("backend", |run, goals| {
         backend::measure(&run.bench, run.before.as_ref(), goals)
     }),

@@ -50,6 +50,27 @@ impl Owner {
         Ok(())
     }
 
+    /// Deletes something; returns the time in milliseconds.
+    pub(crate) fn delete(&mut self, path: &str) -> anyhow::Result<f64> {
+        let path = format!("{}{path}", self.path);
+        let began = Instant::now();
+        let answer = self
+            .client
+            .send_as_owner("DELETE", &path, &self.credential, &json!({}))?;
+        let took = millis(began.elapsed());
+        ensure!(answer.status == 204, "DELETE {path}: {}", answer.status);
+        Ok(took)
+    }
+
+    /// Sends a file.
+    pub(crate) fn put_file(&mut self, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        let path = format!("{}{path}", self.path);
+        let request = super::client::put(self.client.address(), &path, &self.credential, bytes);
+        let answer = self.client.send(&request)?;
+        ensure!(answer.status == 200, "PUT {path}: {}", answer.status);
+        Ok(())
+    }
+
     /// Sends a document; returns the answered document, and the time in milliseconds.
     pub(crate) fn send(
         &mut self,

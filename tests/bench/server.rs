@@ -39,6 +39,10 @@ op_burst = 100000000
 op_deployment_per_minute = 100000000
 op_deployment_burst = 100000000
 projects_free = 1000000
+site_files_free = 20000
+site_bytes_free = 1073741824
+file_bytes_free = 104857600
+storage_bytes_free = 10737418240
 database_bytes = 268435456
 ";
 

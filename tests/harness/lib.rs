@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod disk;
 pub mod fake_stripe;
 mod fault_points;
+mod file_model;
 pub mod guests;
 pub mod hostile;
 mod http_client;
@@ -36,6 +37,7 @@ mod wait;
 
 pub use answer::{Answer, ReadAnswer, exchange};
 pub use fault_points::{fault_group, fault_points};
+pub use file_model::run_file_model;
 pub use http_client::http_client;
 pub use issuer::{AUDIENCE, TokenIssuer};
 pub use kills::Installation;

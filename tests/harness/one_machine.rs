@@ -60,6 +60,12 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
             "restores::what_the_platform_derives",
             "secrecy::",
             "sharing::the_publisher_of_a_disabled_share",
+            "sites::ends::",
+            "sites::kept::",
+            "sites::model::",
+            "sites::quotas::",
+            "sites::shares::",
+            "sites::takedown::what_is_blocked",
             "stores::",
             "visitors::backups::",
             "visitors::github::operators_list_and_forget",
@@ -86,7 +92,11 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
     ),
     (
         "content without a row goes after an hour on one machine, and after a day where nodes share it",
-        &["expiry::content_"],
+        &[
+            "expiry::content_",
+            "sites::blobs::",
+            "sites::takedown::blocked_files_are_taken",
+        ],
     ),
     (
         "the numbers of a machine have none of a cluster among them",

@@ -151,6 +151,12 @@ async fn every_change_of_a_frontend_is_purged_twice() {
         .await;
     assert!(done.success, "{done:?}");
     purged_twice("disable").await;
+    let digest = svc::content::Digest::of(b"# Two").to_string();
+    for command in ["block", "unblock"] {
+        let done = server.command(&svc(), &["content", command, &digest]).await;
+        assert!(done.success, "{done:?}");
+        purged_twice(command).await;
+    }
     owner.delete(&server, &path).await.expect(204);
     purged_twice("delete").await;
     server
@@ -251,7 +257,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
     assert_eq!(page.header("cdn-cache-control"), Some("max-age=60"));
     // Answers that are never purged must not be cached at the edge.
     let address = server.get("/short").answer().await.expect(200);
-    assert_eq!(address.header("cdn-cache-control"), None);
+    assert_eq!(address.header("cdn-cache-control"), Some("no-store"));
     server
         .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
@@ -274,7 +280,7 @@ async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     for (host, life) in [
-        ("api.example.com", None),
+        ("api.example.com", Some("no-store")),
         ("sites.example.com", Some("max-age=31536000")),
     ] {
         let page = server.get_raw(host, "/room").await.expect(200);
@@ -317,4 +323,69 @@ async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
     server.get("/room").answer().await.expect(403);
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     assert_eq!(recorder.calls().len(), 4, "once is enough");
+}
+
+#[tokio::test]
+async fn the_root_of_an_origin_is_purged_while_a_site_answers_there() {
+    let (recorder, edge) = PurgeRecorder::start().await;
+    let server = start_with_edge(edge).await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let port = server.address().port();
+    let of_page = |slug: &str| prefixes_of_both_hosts(&server, slug);
+    let mut of_root = of_page("site");
+    of_root.insert(format!("house-acme.localhost:{port}/"));
+    let mut calls = 0;
+    let mut purged_twice = async |expected: &BTreeSet<String>, what: &str| {
+        for _ in 0..2 {
+            calls += 1;
+            assert_eq!(&recorder.wait_for_calls(calls).await, expected, "{what}");
+            wait_until_noted(&server).await;
+            server.advance(10);
+        }
+    };
+    let files = |text: &str| json!({ "index.html": { "text": text } });
+    let site = json!({ "type": "site", "files": files("one"), "requested_slug": "site" });
+    let path = format!("/{project}/frontends");
+    owner.post(&server, &path, &site).await.expect(201);
+    purged_twice(&of_root, "the first site").await;
+    owner.frontend(&server, &project, "room").await;
+    purged_twice(&of_page("room"), "a page beside it").await;
+    let path = format!("/{project}/frontends/site");
+    let two = json!({ "files": files("two") });
+    let put = owner.send(&server, Method::PUT, &path, &two).await;
+    put.expect(200);
+    purged_twice(&of_root, "a release").await;
+    let home = async |slug: &str| {
+        let body = json!({ "home": slug });
+        let path = format!("/{project}");
+        let changed = owner.send(&server, Method::PATCH, &path, &body).await;
+        changed.expect(200);
+    };
+    home("room").await;
+    purged_twice(&of_root, "a page as home").await;
+    let three = json!({ "files": files("three") });
+    let put = owner.send(&server, Method::PUT, &path, &three).await;
+    put.expect(200);
+    purged_twice(&of_page("site"), "a release below the slug alone").await;
+    home("site").await;
+    purged_twice(&of_root, "the site as home").await;
+    owner.delete(&server, &path).await.expect(204);
+    purged_twice(&of_root, "the end of the site").await;
+    home("").await;
+    owner
+        .delete(&server, &format!("/{project}/frontends/room"))
+        .await
+        .expect(204);
+    purged_twice(&of_page("room"), "the end of the page").await;
+    owner
+        .post(&server, &format!("/{project}/frontends"), &site)
+        .await
+        .expect(201);
+    purged_twice(&of_root, "another site").await;
+    owner
+        .delete(&server, &format!("/{project}"))
+        .await
+        .expect(204);
+    purged_twice(&of_root, "the end of the project").await;
 }

@@ -88,6 +88,7 @@ mod served_guides;
 mod serving;
 mod sharing;
 mod sharing_crashes;
+mod sites;
 mod sound;
 mod statements;
 mod stores;

@@ -89,6 +89,17 @@ fn resolves(operation: &Value, status: &str, expression: &str) -> bool {
         .any(|example| example.pointer(pointer).is_some())
 }
 
+/// Whether a schema, or one of its alternatives, has a property.
+fn has_property(description: &Value, schema: &Value, name: &str) -> bool {
+    let alternatives = schema["oneOf"].as_array().into_iter().flatten();
+    let mut alternatives = alternatives.map(|one| match one["$ref"].as_str() {
+        Some(at) => description.pointer(&at[1..]).unwrap(),
+        None => one,
+    });
+    schema["properties"].get(name).is_some()
+        || alternatives.any(|one| has_property(description, one, name))
+}
+
 #[tokio::test]
 async fn links_lead_to_operations_with_what_these_take() {
     let server = TestServer::start().await;
@@ -111,7 +122,7 @@ async fn links_lead_to_operations_with_what_these_take() {
             let schema = schema.as_str().and_then(|at| description.pointer(&at[1..]));
             for name in body.keys() {
                 assert!(
-                    schema.unwrap()["properties"].get(name).is_some(),
+                    has_property(&description, schema.unwrap(), name),
                     "{from} to {to}: {name}"
                 );
             }

@@ -32,16 +32,19 @@ const LAYERS: &[&[&str]] = &[
 const DEPLOYMENTS: &[&[&str]] = &[
     &[
         "address",
+        "blocked",
         "forms",
         "once_files",
+        "open_tabs",
         "problems",
         "requests",
         "views",
     ],
-    &["model"],
+    &["model", "sites"],
     &["store"],
     &["collection", "operators", "serving"],
     &["publication", "reports"],
+    &["files"],
     &["frontends", "rerender"],
     &["revisions", "shares"],
 ];

@@ -62,6 +62,9 @@ const READS: &[(&str, &str, &str)] = &[
     ("overview", "workspaces", "counts and lists"),
     ("overview", "backends", "counts and lists"),
     ("overview", "reports", "counts"),
+    ("overview", "blobs", "counts"),
+    ("overview", "file_owners", "counts"),
+    ("overview", "blocked", "counts"),
 ];
 
 /// The words before a table's name, and whether they write.

@@ -4,6 +4,8 @@ Takes the server's binary from SVC_BIN. With `--suite` it runs the suite's own t
 """
 
 import concurrent.futures
+import hashlib
+import http.client
 import json
 import os
 import signal
@@ -95,11 +97,13 @@ class Svc:
         self.log.seek(0)
         return self.log.read()
 
-    def ask(self, path, body=None):
-        """Returns the status and the body of an answer."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {} if body is None else {"content-type": "application/json"}
-        request = urllib.request.Request(self.url + path, data, headers)
+    def ask(self, path, body=None, key=None, method=None):
+        """Returns the status and the body of an answer. A body of bytes is sent as it is."""
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        data = body
+        if body is not None and not isinstance(body, bytes):
+            data, headers["content-type"] = json.dumps(body).encode(), "application/json"
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=AWAY_SECONDS) as answer:
                 return answer.status, answer.read().decode()
@@ -185,6 +189,48 @@ def check_kills(store, data, prefix):
     return server
 
 
+def check_site_kills(store, server):
+    """Sites of large files that were answered before a kill are there after it, and what was not leaves nothing that is wrong."""
+    key = server.operate("namespace", "create", "kills", "--plan", "pro")["credential"]
+    project = json.loads(server.ask("/api/v1/projects", {"name": "Kills"}, key)[1])["id"]
+    published, data = {}, server.data
+    for kill in range(3):
+        answered = threading.Event()
+
+        def go_on():
+            for number in range(10_000):
+                file = f"{kill}-{number}\n".encode() * 200_000
+                digest = hashlib.sha256(file).hexdigest()
+                slug = f"site-{kill}-{number}"
+                files = {"large": {"sha256": digest}, "small": {"text": slug}}
+                site = {"type": "site", "files": files, "requested_slug": slug}
+                try:
+                    blob = f"/api/v1/projects/{project}/blobs/{digest}"
+                    assert server.ask(blob, file, key, "PUT")[0] == 204
+                    made = server.ask(f"/api/v1/projects/{project}/frontends", site, key)
+                except (OSError, http.client.HTTPException):
+                    return
+                assert made[0] == 201, made
+                published[slug] = file
+                if number >= 3:
+                    answered.set()
+
+        writer = threading.Thread(target=go_on)
+        writer.start()
+        assert answered.wait(AWAY_SECONDS), server.said()
+        server.end(signal.SIGKILL)
+        writer.join()
+        server = Svc(store, data, "mine")
+        for slug, file in published.items():
+            assert server.ask(f"/{slug}/small") == (200, slug)
+            assert server.ask(f"/{slug}/large") == (200, file.decode())
+        found = server.operate("check")
+        assert found["errors"] == [], found
+    assert server.ask(f"/api/v1/projects/{project}", None, key, "DELETE")[0] == 204
+    print(f"{len(published)} sites of large files outlived three kills")
+    return server
+
+
 def check_unreachable_store(store, server):
     """While the store hangs, pages in memory are served and the rest is refused in time."""
     for name in ["seen", *(f"unseen-{number}" for number in range(8))]:
@@ -260,6 +306,7 @@ def main():
             assert_start_refused("refuses these keys", store, data, "mine", AWS_SECRET_ACCESS_KEY="wrong")
             assert_start_refused("refuses these keys", store, data, "mine", AWS_ACCESS_KEY_ID="nobody")
             server = check_kills(store, data, "mine")
+            server = check_site_kills(store, server)
             began, stray = time.monotonic(), f"mine/0f/{'a' * 62}"
             store.put(stray, b"stray")
             server = check_unreachable_store(store, server)
@@ -271,7 +318,9 @@ def main():
             while stray in store.names("mine/"):
                 assert time.monotonic() < began + 180, "the collector has not come by"
                 time.sleep(1)
-            found = server.operate("check")
+            # The files of a project that has ended go in their time, too.
+            while (found := server.operate("check"))["leftovers"] and time.monotonic() < began + 180:
+                time.sleep(1)
             assert (found["errors"], found["leftovers"]) == ([], []), found
             server.end()
             restored = [BINARY, "restore", backup, "--data", Path(directory, "restored")]

@@ -77,6 +77,7 @@ fn rows() -> Vec<OperationMetadata> {
             changes [ReleasePublish, BackendCreate, BackendMigrate, BackendDefine, ActionDelete, FrontendCreate, FrontendPublish, FrontendDelete, ProjectUpdate];
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
+        "put_blob" deployments::files::operations::put, at Control, changes [];
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];
         "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, at Control, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list, at Control;
@@ -89,6 +90,11 @@ fn rows() -> Vec<OperationMetadata> {
         "create_revision" "manage_frontend" "create_revision" deployments::revisions::operations::create, at Control, changes [RevisionCreate];
         "promote_revision" "manage_frontend" "promote" deployments::revisions::operations::promote, at Control, changes [RevisionPromote];
         "rollback_revision" "manage_frontend" "rollback" deployments::revisions::operations::rollback, at Control, changes [RevisionRollback];
+        "delete_revision" "manage_frontend" "delete_revision" deployments::revisions::operations::delete, at Control, changes [RevisionDelete];
+        "put_file" deployments::revisions::sites::operations::put_file, at Control, changes [FrontendPublish];
+        "delete_file" deployments::revisions::sites::operations::delete_file, at Control, changes [FrontendPublish];
+        "get_file" "manage_frontend" "content" deployments::revisions::sites::operations::get_file, at Control;
+        "get_archive" deployments::revisions::sites::operations::get_archive, at Control;
         "list_releases" "manage_frontend" "releases" deployments::revisions::operations::releases, at Control;
         "create_backend" "manage_backend" "create" backends::operations::create, at ControlWithBackend, changes [BackendCreate];
         "get_backend" "manage_backend" "get" backends::operations::get, at Backend;

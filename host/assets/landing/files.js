@@ -45,6 +45,7 @@ let titled = '';
 async function take(file) {
   fail('');
   if (file.size > most) return fail(`A page may have ${size(most)}; ${file.name} has ${size(file.size)}.`);
+  if (media.includes(extensionOf(file))) return hold({ share: {}, file }, `${file.name}, ${size(file.size)}, is shared as it is.`);
   let content;
   try {
     content = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
@@ -52,7 +53,8 @@ async function take(file) {
   if (content === undefined || content.includes('\0')) {
     return fail(`${file.name} is not text. Pages are made of text: ${Object.values(names).join(', ')}, or code.`);
   }
-  const extension = file.name.includes('.') ? file.name.split('.').pop().toLowerCase() : '';
+  if (held) hold();
+  const extension = extensionOf(file);
   const type = types[extension] ?? 'markdown';
   const language = types[extension] ? '' : (languages.get(extension) ?? (/^[a-z0-9+#]{1,16}$/.test(extension) ? extension : 'text'));
   field('content').value = language ? fenced(content, language) : content;
@@ -77,7 +79,7 @@ for (const name of ['dragenter', 'dragover', 'dragleave', 'drop']) {
     // Anywhere on the page: a file that is dropped beside the form must not take the page's place.
     event.preventDefault();
     zone.classList.toggle('over', name !== 'drop' && (name !== 'dragleave' || event.relatedTarget !== null));
-    if (name === 'drop' && event.dataTransfer.files.length) take(event.dataTransfer.files[0]);
+    if (name === 'drop') dropped(event.dataTransfer);
   });
 }
 

@@ -1,4 +1,4 @@
-// The landing page's form: files and text taken in, a preview while one types, the link once it is published, and the shares that
+// The landing page's form: files, folders and text taken in, a preview while one types, the link once it is published, and the shares that
 // this browser has published. What is typed runs only in frames of an opaque origin; here it is never more than text.
 const element = (id) => document.getElementById(id);
 const form = element('share');

@@ -47,6 +47,7 @@ function instead(words, isWrong) {
 async function preview() {
   asking?.abort();
   const { signal } = (asking = new AbortController());
+  if (held) return instead('Files are shown at their link, once they are published.');
   const content = field('content').value;
   const type = (asked = field('type').value);
   if (!content.trim()) return instead(EMPTY);

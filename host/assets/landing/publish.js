@@ -61,7 +61,7 @@ form.addEventListener('submit', async (event) => {
   if (sending) return;
   result.hidden = true;
   const share = wanted();
-  if (!share.content.trim()) {
+  if (!held && !share.content.trim()) {
     fail('There is nothing to publish yet: write something, or open a file.');
     field('content').focus();
     return;
@@ -72,7 +72,7 @@ form.addEventListener('submit', async (event) => {
   fail('');
   tellPreparing();
   try {
-    const answer = await call('/api/v1/deploy', 'POST', { body: share });
+    const answer = await (held?.file ? upload(held.file, share) : call('/api/v1/deploy', 'POST', { body: share }));
     if (answer.ok) succeed(await answer.json(), share);
     else fail((await problem(answer)).said);
   } catch {

@@ -18,7 +18,7 @@
   };
   const ask = async () => {
     try {
-      const status = () => fetch(`/${slug}/auth/status`);
+      const status = () => fetch(`${base}/auth/status`);
       let response = await status();
       // While another server takes over nobody knows, for some seconds.
       for (let more = 15; more > 0 && response.status === 503 && waits(response) === 1; more -= 1) {
@@ -60,7 +60,7 @@
       try {
         sessionStorage.setItem(mark, 1);
       } catch {}
-      location.assign(`/${slug}/auth/login?${query}`);
+      location.assign(`${base}/auth/login?${query}`);
     },
     async logout() {
       await call('/auth/logout');

@@ -1,7 +1,9 @@
 // The runtime of a page: `svc` on window. One classic script, first in the head, put together from this file's folder.
 (() => {
   'use strict';
-  const slug = document.currentScript.dataset.slug;
+  // The server fills in both: from the script's own element, or for the site that asked for it.
+  const slug = MOUNT_SLUG;
+  const base = MOUNT_BASE;
   class SvcError extends Error {
     constructor(code, message, status = 0, details, retryAfter) {
       super(message);
@@ -20,7 +22,7 @@
   const call = async (path, body, method = 'POST') => {
     let response, answer;
     try {
-      response = await fetch(`/${slug}${path}`, {
+      response = await fetch(`${base}${path}`, {
         method,
         headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
         body: JSON.stringify(body),

@@ -3,7 +3,7 @@
   const live = (action, params = {}, callback, { onError } = {}) => {
     let stop;
     let stopped = false;
-    listening ??= import('LIVE_PATH').then(({ listen }) => listen(slug, SvcError));
+    listening ??= import('LIVE_PATH').then(({ listen }) => listen(base, SvcError));
     listening.then(
       (listen) => {
         if (!stopped) stop = listen(action, params, callback, onError);

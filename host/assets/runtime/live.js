@@ -1,6 +1,6 @@
 // Live queries of a page, over one socket. Loaded when the page first asks for one.
-export const listen = (slug, SvcError) => {
-  const url = `${location.origin.replace(/^http/, 'ws')}/${slug}/api/live`;
+export const listen = (base, SvcError) => {
+  const url = `${location.origin.replace(/^http/, 'ws')}${base}/api/live`;
   const steps = [1, 2, 5, 10, 30];
   const HIDDEN = 60_000;
   const IDLE = 1000;

@@ -5,7 +5,7 @@
     if (!/^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$/.test(id)) {
       throw new SvcError('invalid_room', 'A room has 1 to 64 characters of A-Z, a-z, 0-9 and ._~-, the first a letter or a digit.');
     }
-    const url = `${location.origin.replace(/^http/, 'ws')}/${slug}/ws?room=${encodeURIComponent(id)}${identify ? '&identify=true' : ''}`;
+    const url = `${location.origin.replace(/^http/, 'ws')}${base}/ws?room=${encodeURIComponent(id)}${identify ? '&identify=true' : ''}`;
     const listeners = new Map(events.map((name) => [name, new Set()]));
     let state = 'connecting';
     let socket, timer;

@@ -18,6 +18,16 @@ impl Digest {
         Self(value)
     }
 
+    /// Makes a digest of its bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes of the digest.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Returns the directory and the file under which the object is stored. Objects are spread over 256 directories.
     pub fn storage_path(&self) -> (String, String) {
         let mut shard = self.to_string();
@@ -30,7 +40,7 @@ impl Digest {
     /// # Errors
     /// An error of the reader or the writer.
     pub fn copy_and_digest(mut from: impl Read, mut to: impl Write) -> io::Result<(Self, u64)> {
-        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+        let mut digest = DigestBuilder::new();
         let (mut buffer, mut length) = (vec![0; 128 << 10], 0);
         loop {
             let read = match from.read(&mut buffer) {
@@ -39,13 +49,11 @@ impl Digest {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            context.update(read);
+            digest.update(read);
             to.write_all(read)?;
             length += read.len() as u64;
         }
-        let mut value = [0; 32];
-        value.copy_from_slice(context.finish().as_ref());
-        Ok((Self(value), length))
+        Ok((digest.finish(), length))
     }
 
     /// Compares with the digest of `bytes` in constant time: for secrets that are stored as digests.
@@ -68,6 +76,41 @@ impl Digest {
             *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
         Some(Self(value))
+    }
+}
+
+/// Computes the digest of bytes that come one part after the other.
+#[derive(Clone)]
+pub struct DigestBuilder(ring::digest::Context);
+
+impl DigestBuilder {
+    /// Begins with no bytes.
+    pub fn new() -> Self {
+        Self(ring::digest::Context::new(&ring::digest::SHA256))
+    }
+
+    /// Adds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns the digest of all bytes that were added.
+    pub fn finish(self) -> Digest {
+        let mut value = [0; 32];
+        value.copy_from_slice(self.0.finish().as_ref());
+        Digest(value)
+    }
+}
+
+impl Default for DigestBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for DigestBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DigestBuilder").finish_non_exhaustive()
     }
 }
 
@@ -107,5 +150,14 @@ mod tests {
         assert_eq!(Digest::from_hex(text), Some(digest));
         assert_eq!(Digest::from_hex(&text.to_uppercase()), None);
         assert_eq!(Digest::from_hex("ba"), None);
+    }
+
+    #[test]
+    fn parts_have_the_digest_of_the_whole() {
+        let mut parts = DigestBuilder::new();
+        parts.update(b"a");
+        parts.update(b"");
+        parts.update(b"bc");
+        assert_eq!(parts.finish(), Digest::of(b"abc"));
     }
 }

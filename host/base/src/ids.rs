@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
+use crate::base32;
 use crate::clock::Clock;
 use crate::random::{Random, RandomSourceError};
 
@@ -88,6 +89,19 @@ impl ProjectId {
     pub const QUICK_SHARES: Self = Self(Uuid::from_u128(0x0000_0000_0000_7000_8000_0000_0000_0000));
 }
 
+impl RevisionId {
+    /// Returns the 26 characters that stand for the id in a host name.
+    pub fn to_host_characters(self) -> String {
+        base32::encode(self.0.as_u128())
+    }
+
+    /// Reads the characters of [`RevisionId::to_host_characters`]; `None` for any other text.
+    pub fn from_host_characters(text: &str) -> Option<Self> {
+        let id = Uuid::from_u128(base32::decode(text)?);
+        (id.get_version_num() == 7).then_some(Self(id))
+    }
+}
+
 /// Creates a UUID of version 7: ordered by time, with 74 random bits.
 ///
 /// # Errors
@@ -111,6 +125,15 @@ mod tests {
         let json = serde_json::to_string(&id).unwrap();
         assert_eq!(id, serde_json::from_str(&json).unwrap());
         assert!(serde_json::from_str::<DeploymentId>("\"mine\"").is_err());
+        let revision = RevisionId(id.0);
+        let characters = revision.to_host_characters();
+        assert_eq!(characters.len(), 26);
+        assert_eq!(
+            RevisionId::from_host_characters(&characters),
+            Some(revision)
+        );
+        let other = "0".repeat(26);
+        assert_eq!(RevisionId::from_host_characters(&other), None);
         let seconds = id.0.get_timestamp().unwrap().to_unix().0;
         assert_eq!(seconds, 1_795_262_400);
     }

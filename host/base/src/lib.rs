@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod base32;
 pub mod clock;
 mod counts;
 pub mod digest;
@@ -13,6 +14,7 @@ pub mod fault;
 pub mod file_lock;
 pub mod flow;
 pub mod ids;
+pub mod json_object;
 pub mod memory_cache;
 pub mod names;
 pub mod numbers;

@@ -49,12 +49,15 @@ macro_rules! endpoints {
     (@creates creates) => { true };
     (@creates $($other:ident)?) => { false };
     (@repeatable POST once) => { false };
+    (@repeatable PUT once) => { false };
     (@repeatable $($other:ident)+) => { true };
 }
 
 endpoints! {
     /// Publishes a quick share.
-    DEPLOY: POST "/api/v1/deploy" [] {"content" "type" "name" "title" "expires_in" "one_time" "password"} creates => SHARE;
+    DEPLOY: POST "/api/v1/deploy" [] {"content" "type" "name" "title" "expires_in" "one_time" "password" "files" "options"} creates => SHARE;
+    /// Publishes a file as a quick share.
+    DEPLOY_FILE: PUT "/api/v1/deploy/{id}" ["name" "title" "expires_in"] {} once => SHARE;
     /// Deletes a quick share.
     DELETE_SHARE: DELETE "/api/v1/deploy/{id}" [] {} => NOTHING;
     /// Moves a quick share into a project.
@@ -72,27 +75,33 @@ endpoints! {
     /// Lists frontends.
     FRONTENDS: GET "/api/v1/projects/{id}/frontends" [] {} => FRONTENDS;
     /// Makes a frontend.
-    CREATE_FRONTEND: POST "/api/v1/projects/{id}/frontends" [] {"type" "content" "requested_slug" "title"} creates => FRONTEND;
+    CREATE_FRONTEND: POST "/api/v1/projects/{id}/frontends" [] {"type" "content" "files" "options" "requested_slug" "title"} creates => FRONTEND;
     /// Reads a frontend.
     FRONTEND: GET "/api/v1/projects/{id}/frontends/{target}" [] {} => FRONTEND;
     /// Deletes a frontend.
     DELETE_FRONTEND: DELETE "/api/v1/projects/{id}/frontends/{target}" [] {} => NOTHING;
     /// Reads a source.
-    CONTENT: GET "/api/v1/projects/{id}/frontends/{target}/content" ["revision_id"] {} => SOURCE;
+    CONTENT: GET "/api/v1/projects/{id}/frontends/{target}/content" ["revision_id" "known_content_sha256"] {} => SOURCE;
+    /// Reads a file of a site.
+    FILE: GET "/api/v1/projects/{id}/frontends/{target}/files/{path}" ["revision_id"] {} => NOTHING;
+    /// Sends a file ahead of a publication.
+    PUT_BLOB: PUT "/api/v1/projects/{id}/blobs/{sha256}" [] {} => NOTHING;
     /// Lists revisions.
     REVISIONS: GET "/api/v1/projects/{id}/frontends/{target}/revisions" ["limit" "cursor"] {} => REVISIONS;
     /// Makes a draft.
-    CREATE_REVISION: POST "/api/v1/projects/{id}/frontends/{target}/revisions" [] {"base_revision_id" "content" "title" "message"} creates => DRAFT;
+    CREATE_REVISION: POST "/api/v1/projects/{id}/frontends/{target}/revisions" [] {"base_revision_id" "content" "files" "changes" "options" "title" "message"} creates => DRAFT;
     /// Reads a revision.
     REVISION: GET "/api/v1/projects/{id}/frontends/{target}/revisions/{revision_id}" [] {} => REVISION;
+    /// Deletes a revision.
+    DELETE_REVISION: DELETE "/api/v1/projects/{id}/frontends/{target}/revisions/{revision_id}" [] {} => NOTHING;
     /// Makes a draft live.
-    PROMOTE: POST "/api/v1/projects/{id}/frontends/{target}/promote" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
+    PROMOTE: POST "/api/v1/projects/{id}/frontends/{target}/promote" [] {"revision_id" "expected_active_revision_id" "message" "forget"} once => RELEASE;
     /// Makes an earlier revision live again.
-    ROLLBACK: POST "/api/v1/projects/{id}/frontends/{target}/rollback" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
+    ROLLBACK: POST "/api/v1/projects/{id}/frontends/{target}/rollback" [] {"revision_id" "expected_active_revision_id" "message" "forget"} once => RELEASE;
     /// Lists releases.
     RELEASES: GET "/api/v1/projects/{id}/frontends/{target}/releases" [] {} => RELEASES;
     /// Releases several parts of a project at once.
-    RELEASE: POST "/api/v1/projects/{id}/release" [] {"migrations" "migrations.ddl" "migrations.note" "actions" "actions.name" "actions.sql" "actions.note" "actions.defaults" "actions.expected_version" "remove_actions" "remove_actions.name" "remove_actions.expected_version" "pages" "pages.slug" "pages.type" "pages.content" "pages.title" "pages.expected_active_revision_id" "remove_pages" "remove_pages.slug" "remove_pages.expected_active_revision_id" "home" "message" "dry_run"} creates => RELEASED;
+    RELEASE: POST "/api/v1/projects/{id}/release" [] {"migrations" "migrations.ddl" "migrations.note" "actions" "actions.name" "actions.sql" "actions.note" "actions.defaults" "actions.expected_version" "remove_actions" "remove_actions.name" "remove_actions.expected_version" "pages" "pages.slug" "pages.type" "pages.content" "pages.files" "pages.changes" "pages.options" "pages.title" "pages.expected_active_revision_id" "remove_pages" "remove_pages.slug" "remove_pages.expected_active_revision_id" "home" "message" "dry_run"} creates => RELEASED;
     /// Reads a backend.
     BACKEND: GET "/api/v1/projects/{id}/backend" [] {} => BACKEND;
     /// Makes a backend.

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::api::ApiClient;
 use super::difference::TextDifference;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::files::DirectoryHandle;
-use super::output::{key_values, member_text, print_source, table_of};
+use super::output::{grid, key_values, member_text, print_source, table_of};
 use super::projects::{ProjectSelectionArgs, RemoteProject};
 use super::question::ChangeQuestion;
+use super::sites::{RemoteSite, SITE_TYPE, SiteDifference, SiteFolder, is_folder, size_text};
 use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, endpoints, secret};
 use svc_sources::ContentType;
@@ -33,7 +34,7 @@ pub enum FrontendCommand {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Print the source of a frontend as it was published
+    /// Print the source of a page as it was published, or the list of a site's files
     Content {
         #[command(flatten)]
         page: FrontendArgs,
@@ -45,11 +46,11 @@ pub enum FrontendCommand {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show how a file differs from what is live
+    /// Show how a file or a folder differs from what is live
     Diff {
         #[command(flatten)]
         page: FrontendArgs,
-        /// The file; `-` is standard input
+        /// The file, or the folder of a site; `-` is standard input
         file: PathBuf,
         #[command(flatten)]
         common: CommonArgs,
@@ -113,6 +114,34 @@ pub(super) struct FrontendSource {
     pub(super) content_type: ContentType,
 }
 
+/// Content of a frontend.
+#[derive(Debug)]
+pub(super) enum FrontendContent {
+    Page(FrontendSource),
+    Site(RemoteSite),
+    /// It is what the caller knows already.
+    Known,
+}
+
+impl FrontendContent {
+    fn parse(document: Value) -> Result<Self> {
+        if document["unchanged"] == true {
+            return Ok(Self::Known);
+        }
+        if document["type"] == SITE_TYPE {
+            return RemoteSite::parse(document).map(Self::Site);
+        }
+        let page = serde_json::from_value(document).map_err(|_| {
+            CliFailure::new(
+                FailureExitCode::NoAnswer,
+                "Not an answer",
+                "The server answered without the source. Nothing was done with it.",
+            )
+        });
+        page.map(Self::Page)
+    }
+}
+
 /// A frontend that a command works on.
 #[derive(Debug)]
 pub(super) struct FrontendHandle {
@@ -139,10 +168,39 @@ impl FrontendHandle {
         [&self.project.id, &self.slug]
     }
 
-    /// Reads the source of a revision, or the live one.
-    pub(super) async fn content(&self, revision: Option<&str>) -> Result<FrontendSource> {
+    /// Reads the content of a revision, or the live one, unless it has the digest `known`.
+    pub(super) async fn content(
+        &self,
+        revision: Option<&str>,
+        known: Option<&str>,
+    ) -> Result<FrontendContent> {
         let asked = self.api.call(&endpoints::CONTENT, &self.path_parts());
-        asked.query("revision_id", revision).send_and_parse().await
+        let asked = asked
+            .query("revision_id", revision)
+            .query("known_content_sha256", known);
+        FrontendContent::parse(asked.send().await?)
+    }
+
+    /// Reads the source of a revision, or the live one, of a page.
+    ///
+    /// # Errors
+    /// Failures of the server, and when the frontend is a site.
+    pub(super) async fn source(&self, revision: Option<&str>) -> Result<FrontendSource> {
+        match self.content(revision, None).await? {
+            FrontendContent::Page(source) => Ok(source),
+            FrontendContent::Site(_) | FrontendContent::Known => Err(CliFailure::local(format!(
+                "`{}` is a site, which is a folder for good: name the folder, or another frontend with `--slug`.",
+                self.slug
+            ))),
+        }
+    }
+
+    /// Failure of a folder for a frontend that is a page.
+    pub(super) fn no_site_failure(&self) -> CliFailure {
+        CliFailure::local(format!(
+            "`{}` is a page of one source for good, and no site: name its file, or publish the folder under another slug.",
+            self.slug
+        ))
     }
 }
 
@@ -223,6 +281,9 @@ async fn content(
     let found = page.find(common).await?;
     let asked = found.api.call(&endpoints::CONTENT, &found.path_parts());
     let content = asked.query("revision_id", revision).send().await?;
+    if content["type"] == SITE_TYPE {
+        return print_site(&content, &to, common);
+    }
     let Some(text) = content["content"].as_str() else {
         return Err(CliFailure::new(
             FailureExitCode::NoAnswer,
@@ -243,6 +304,22 @@ async fn content(
         // Unchanged bytes of the author, which may go to a file.
         _ => print_source(text),
     }
+}
+
+/// Prints the files of a site.
+fn print_site(content: &Value, to: &SourceOutputArgs, common: &CommonArgs) -> Result<()> {
+    if to.output.is_some() {
+        return Err(CliFailure::local(
+            "It is a site, and not one file: `svc pull DIR --project NAME` writes its folder.",
+        ));
+    }
+    let site = RemoteSite::parse(content.clone())?;
+    let rows = site
+        .files
+        .iter()
+        .map(|(path, file)| vec![path.clone(), size_text(file.bytes), file.digest.to_string()]);
+    let text = grid(&["path", "size", "sha256"], &rows.collect::<Vec<_>>());
+    common.output().print_answer(content, &text)
 }
 
 async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
@@ -289,7 +366,16 @@ async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<(
 
 async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let live = found.content(None).await?;
+    if is_folder(file) {
+        let FrontendContent::Site(live) = found.content(None, None).await? else {
+            return Err(found.no_site_failure());
+        };
+        let difference = SiteDifference::of_folder(&live, &SiteFolder::read(file)?, None);
+        return common
+            .output()
+            .print_answer(&difference.to_json(), &difference.to_text());
+    }
+    let live = found.source(None).await?;
     let source = read_source_of_type(file, live.content_type)?;
     let name = file.display().to_string();
     let difference =

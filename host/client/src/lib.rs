@@ -31,6 +31,7 @@ mod responses;
 mod result_table;
 mod revisions;
 mod secret;
+mod sites;
 mod source;
 mod types;
 
@@ -81,7 +82,7 @@ pub enum ClientCommand {
     /// List, show, compare and delete the pages of a project
     #[command(subcommand)]
     Frontend(frontends::FrontendCommand),
-    /// List, compare, promote and roll back revisions of a page
+    /// List, compare, promote, roll back and delete revisions of a page
     #[command(subcommand)]
     Revision(revisions::RevisionCommand),
     /// Make, migrate, ask, copy and restore a project's database

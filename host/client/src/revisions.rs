@@ -4,15 +4,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::difference::TextDifference;
-use super::error::Result;
-use super::frontends::{FrontendArgs, FrontendHandle};
+use super::error::{CliFailure, FailureExitCode, Result};
+use super::frontends::{FrontendArgs, FrontendContent, FrontendHandle};
 use super::output::{key_values, member_text, quote_shell_word, server_note, table_of};
+use super::question::ChangeQuestion;
+use super::sites::{SeenSite, SiteDifference};
 use super::{CommonArgs, endpoints};
 
 /// Default number of listed revisions.
 const DEFAULT_LIMIT: u32 = 20;
 
-/// Lists, shows, compares and releases revisions.
+/// Lists, shows, compares, releases and deletes revisions.
 #[derive(Debug, clap::Subcommand)]
 pub enum RevisionCommand {
     /// List the revisions of a frontend, newest first
@@ -63,6 +65,18 @@ pub enum RevisionCommand {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Delete a revision that is not live, and the files that it alone has
+    Delete {
+        #[command(flatten)]
+        page: FrontendArgs,
+        /// The revision's id
+        revision: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
 }
 
 /// Revision to make live.
@@ -78,6 +92,18 @@ pub struct ReleaseArgs {
     /// Reason for the release
     #[arg(long, short)]
     message: Option<String>,
+    /// Of a site: open tabs get no file of before any more
+    #[arg(long)]
+    forget: bool,
+}
+
+/// Choices of a release, beside what becomes live.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReleaseOptions<'a> {
+    /// Reason for it.
+    pub(super) message: Option<&'a str>,
+    /// Whether open tabs get no file of before any more.
+    pub(super) forget: bool,
 }
 
 /// Id of the live revision.
@@ -116,17 +142,63 @@ impl RevisionCommand {
                 common,
             } => {
                 let found = page.find(&common).await?;
-                let old = found.content(from.as_deref()).await?;
-                let new = found.content(Some(&revision)).await?;
-                let old = (from.as_deref().unwrap_or("live"), old.content.as_str());
-                let difference = TextDifference::between(old, (&revision, &new.content));
-                let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
-                common.output().print_answer(&document, &difference.text)
+                diff(&found, from.as_deref(), &revision, &common).await
             }
             Self::Promote { release, common } => release.run(&endpoints::PROMOTE, &common).await,
             Self::Rollback { release, common } => release.run(&endpoints::ROLLBACK, &common).await,
+            Self::Delete {
+                page,
+                revision,
+                yes,
+                common,
+            } => delete(&page, &revision, yes, &common).await,
         }
     }
+}
+
+/// Shows how a revision differs from another one, or from what is live.
+async fn diff(
+    found: &FrontendHandle,
+    from: Option<&str>,
+    revision: &str,
+    common: &CommonArgs,
+) -> Result<()> {
+    let old = found.content(from, None).await?;
+    let new = found.content(Some(revision), None).await?;
+    match (old, new) {
+        (FrontendContent::Page(old), FrontendContent::Page(new)) => {
+            let old = (from.unwrap_or("live"), old.content.as_str());
+            let difference = TextDifference::between(old, (revision, &new.content));
+            let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
+            common.output().print_answer(&document, &difference.text)
+        }
+        (FrontendContent::Site(old), FrontendContent::Site(new)) => {
+            let difference = SiteDifference::of_revisions(&old, &new);
+            common
+                .output()
+                .print_answer(&difference.to_json(), &difference.to_text())
+        }
+        _ => Err(CliFailure::new(
+            FailureExitCode::NoAnswer,
+            "Not an answer",
+            "The server answered a page and a site of one frontend.",
+        )),
+    }
+}
+
+async fn delete(page: &FrontendArgs, revision: &str, yes: bool, common: &CommonArgs) -> Result<()> {
+    let found = page.find(common).await?;
+    let change = format!("Delete the revision {revision} of `{}`", found.slug);
+    ChangeQuestion::about(&found.api, &found.project, &change).confirm(common.output(), yes)?;
+    let [project, slug] = found.path_parts();
+    let deleting = found
+        .api
+        .call(&endpoints::DELETE_REVISION, &[project, slug, revision]);
+    deleting.send().await?;
+    let document = json!({ "revision_id": revision, "deleted": true });
+    common
+        .output()
+        .print_answer(&document, &format!("deleted {revision}"))
 }
 
 async fn list(
@@ -176,9 +248,14 @@ impl ReleaseArgs {
             Some(expected) => expected,
             None => found.active_revision().await?,
         };
+        let options = ReleaseOptions {
+            message: self.message.as_deref(),
+            forget: self.forget,
+        };
         let done = found
-            .release(call, &self.revision, &expected, self.message.as_deref())
+            .release(call, &self.revision, &expected, options)
             .await?;
+        SeenSite::at(found.api.server_url(), &found.project.id, &found.slug).forget();
         common.output().print_note(&release_note(&done));
         common
             .output()
@@ -193,12 +270,13 @@ impl FrontendHandle {
         call: &'static endpoints::Endpoint,
         revision: &str,
         expected: &str,
-        message: Option<&str>,
+        options: ReleaseOptions<'_>,
     ) -> Result<Value> {
         let body = json!({
             "revision_id": revision,
             "expected_active_revision_id": expected,
-            "message": message,
+            "message": options.message,
+            "forget": options.forget.then_some(true),
         });
         self.api
             .call(call, &self.path_parts())

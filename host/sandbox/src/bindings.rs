@@ -18,3 +18,8 @@ pub(super) mod render_1 {
 pub(super) mod gate {
     wasmtime::component::bindgen!({ path: "../../wit/gate", world: "gate" });
 }
+
+/// Interface that a renderer may have beside its own.
+pub(super) mod rules {
+    wasmtime::component::bindgen!({ path: "../../wit/rules", world: "rules" });
+}

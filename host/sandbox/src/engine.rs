@@ -52,6 +52,7 @@ const EXTRA_RESULT_BYTES: usize = 16 << 20;
 pub(super) enum GuestFunction {
     Render,
     Draw,
+    Judge,
     Check,
 }
 
@@ -60,6 +61,7 @@ impl GuestFunction {
         match self {
             Self::Render => "render",
             Self::Draw => "draw",
+            Self::Judge => "judge",
             Self::Check => "check",
         }
     }
@@ -67,7 +69,7 @@ impl GuestFunction {
     /// Returns the world whose guest has the function.
     pub(super) const fn world(self) -> World {
         match self {
-            Self::Render | Self::Draw => World::Render,
+            Self::Render | Self::Draw | Self::Judge => World::Render,
             Self::Check => World::Gate,
         }
     }

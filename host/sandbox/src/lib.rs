@@ -27,6 +27,7 @@ mod metrics;
 mod page;
 mod registry;
 mod renderer;
+mod rules;
 mod slot;
 mod tally;
 #[cfg(test)]
@@ -61,6 +62,10 @@ pub use limits::{
 pub use metrics::Metrics;
 pub use registry::{GuestSelectionResult, built_in_component};
 pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS, PageReservation};
+pub use rules::{
+    HeaderRule, MAX_RULE_FILE_BYTES, PatternPart, RedirectRule, RedirectTarget, RuleFault,
+    RuleFile, RuleFiles, RulesFailure, SiteRules, TargetPart,
+};
 pub use svc_base::flow::{CallerClass, CallerFlow};
 pub use svc_sources::{ContentType, UnknownContentType};
 pub use tally::{CallPercentiles, CallTotals, GuestUsage};
@@ -252,6 +257,15 @@ impl Sandbox {
     ) -> Result<RenderedPage, RenderFailure> {
         let budget = self.inner.engine.page_limits().for_preview();
         renderer::render(&self.inner, source, budget, reserve).await
+    }
+
+    /// Judges the rules of a site, in one call of the renderer.
+    ///
+    /// # Errors
+    ///
+    /// See [`RulesFailure`].
+    pub async fn judge_rules(&self, files: RuleFiles) -> Result<SiteRules, RulesFailure> {
+        rules::judge(&self.inner, files).await
     }
 
     /// Returns a budget for all SQL of one request.

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 /// Labels of a call: the function and its outcome.
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct CallLabels {
-    /// `render`, `draw` or `check`.
+    /// `render`, `draw`, `judge` or `check`.
     pub(super) function: &'static str,
     /// `ok`, the name of a budget, `abandoned`, or `broken`.
     pub(super) outcome: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct CallLabels {
 /// Label of a call: the function.
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct FunctionLabels {
-    /// `render`, `draw` or `check`.
+    /// `render`, `draw`, `judge` or `check`.
     pub(super) function: &'static str,
 }
 

@@ -71,7 +71,7 @@ impl GuestWorldBindings for PreparedRenderer {
     }
 
     fn probe(&self, store: &mut Store<CallStoreState>) -> wasmtime::Result<()> {
-        self.instantiate(store).map(drop)
+        self.type_check(store)
     }
 
     fn slot(registry: &GuestRegistry) -> &GuestSlot<Self> {

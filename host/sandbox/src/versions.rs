@@ -2,19 +2,32 @@
 //!
 //! A guest of `svc:render@1.0.0` knows five content types by an enumeration, always needs a title, and returns neither the page's
 //! title nor the lines of diagrams. It writes no foot, and nothing for link previews.
+//!
+//! A renderer of either interface may judge the rules of sites, too. One that does not says so of each.
 
 use wasmtime::component::InstancePre;
 use wasmtime::{Result, Store};
 
 use super::bindings::render::svc::render::types;
+use super::bindings::rules::exports::svc::rules::judge;
 use super::bindings::{render, render_1};
 use super::interface::InterfaceVersion;
 use super::renderer::MAX_DIAGRAMS;
 use super::wasi::CallStoreState;
 use render_1::svc::render::types as before;
 
+/// Interface by which a renderer judges the rules of sites.
+const RULES_INTERFACE: &str = "svc:rules/judge@1.0.0";
+
 /// A renderer, prepared for calls.
-pub(super) enum PreparedRenderer {
+pub(super) struct PreparedRenderer {
+    renderer: PreparedInterface,
+    /// Judge of the rules of sites, if the component has one.
+    judge: Option<judge::GuestIndices>,
+}
+
+/// Interface of a renderer, prepared for calls.
+enum PreparedInterface {
     /// Renderer of the current interface.
     Current(render::RenderPre<CallStoreState>),
     /// Renderer of the previous interface.
@@ -34,17 +47,22 @@ impl PreparedRenderer {
         let current = InterfaceVersion::Render2.export();
         let component = instance.component();
         let exports = |name: &str| component.get_export_index(None, name).is_some();
-        if exports(before) && !exports(current) {
-            return render_1::RenderPre::new(instance).map(Self::Previous);
-        }
-        render::RenderPre::new(instance).map(Self::Current)
+        let judge = match exports(RULES_INTERFACE) {
+            true => Some(judge::GuestIndices::new(&instance)?),
+            false => None,
+        };
+        let renderer = match exports(before) && !exports(current) {
+            true => PreparedInterface::Previous(render_1::RenderPre::new(instance)?),
+            false => PreparedInterface::Current(render::RenderPre::new(instance)?),
+        };
+        Ok(Self { renderer, judge })
     }
 
     /// Returns the interface of the component.
     pub(super) const fn interface(&self) -> InterfaceVersion {
-        match self {
-            Self::Current(_) => InterfaceVersion::Render2,
-            Self::Previous(_) => InterfaceVersion::Render1,
+        match &self.renderer {
+            PreparedInterface::Current(_) => InterfaceVersion::Render2,
+            PreparedInterface::Previous(_) => InterfaceVersion::Render1,
         }
     }
 
@@ -53,10 +71,52 @@ impl PreparedRenderer {
         &self,
         store: &mut Store<CallStoreState>,
     ) -> Result<RendererInstance> {
-        match self {
-            Self::Current(guest) => guest.instantiate(store).map(RendererInstance::Current),
-            Self::Previous(guest) => guest.instantiate(store).map(RendererInstance::Previous),
+        match &self.renderer {
+            PreparedInterface::Current(guest) => {
+                guest.instantiate(store).map(RendererInstance::Current)
+            }
+            PreparedInterface::Previous(guest) => {
+                guest.instantiate(store).map(RendererInstance::Previous)
+            }
         }
+    }
+
+    /// Creates an instance in a store, and checks the types of all that the host calls.
+    pub(super) fn type_check(&self, store: &mut Store<CallStoreState>) -> Result<()> {
+        let instance = self.template().instantiate(&mut *store)?;
+        match &self.renderer {
+            PreparedInterface::Current(_) => {
+                render::Render::new(&mut *store, &instance)?;
+            }
+            PreparedInterface::Previous(_) => {
+                render_1::Render::new(&mut *store, &instance)?;
+            }
+        }
+        match &self.judge {
+            Some(judge) => judge.load(store, &instance).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn template(&self) -> &InstancePre<CallStoreState> {
+        match &self.renderer {
+            PreparedInterface::Current(guest) => guest.instance_pre(),
+            PreparedInterface::Previous(guest) => guest.instance_pre(),
+        }
+    }
+
+    /// Judges the rules of a site; `None` if the component judges none.
+    pub(super) fn judge_rules(
+        &self,
+        store: &mut Store<CallStoreState>,
+        files: &judge::RuleFiles,
+    ) -> Result<Option<std::result::Result<judge::SiteRules, judge::Fault>>> {
+        let Some(judge) = &self.judge else {
+            return Ok(None);
+        };
+        let instance = self.template().instantiate(&mut *store)?;
+        let guest = judge.load(&mut *store, &instance)?;
+        guest.call_judge(store, files).map(Some)
     }
 }
 

@@ -5,6 +5,7 @@
 mod content_type;
 pub mod files;
 mod languages;
+pub mod media;
 
 pub use content_type::{ContentType, UnknownContentType};
 pub use languages::LANGUAGES;

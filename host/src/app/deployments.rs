@@ -8,7 +8,9 @@ use super::services::ServiceDependencies;
 use crate::content::{
     ContentLocation, ContentStore, OneTimeFileDirectory, OneTimePages, StoreConnector,
 };
+use crate::deployments::blocked::BlockedContent;
 use crate::deployments::collection::ContentGarbageCollector;
+use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::operators::settle_content_location;
 use crate::deployments::publication::runtime::RuntimeScripts;
@@ -18,6 +20,7 @@ use crate::deployments::rerender::Rerenderer;
 use crate::deployments::revisions::Revisions;
 use crate::deployments::serving::{ExpiredShareRemover, PageService};
 use crate::deployments::shares::Shares;
+use svc_base::random::RandomSourceError;
 use svc_sandbox::Sandbox;
 
 /// Services of deployments.
@@ -28,6 +31,7 @@ pub(super) struct DeploymentServices {
     pub(super) runtimes: Arc<RuntimeScripts>,
     pub(super) pipeline: Arc<PublicationPipeline>,
     pub(super) capacity: CapacityChecker,
+    pub(super) files: Arc<ProjectFiles>,
     pub(super) frontends: Arc<Frontends>,
     pub(super) revisions: Arc<Revisions>,
     pub(super) shares: Arc<Shares>,
@@ -38,6 +42,7 @@ pub(super) struct DeploymentServices {
 
 /// Values that all publishing services share.
 struct PublishingDependencies {
+    files: Arc<ProjectFiles>,
     runtimes: Arc<RuntimeScripts>,
     pipeline: Arc<PublicationPipeline>,
     capacity: CapacityChecker,
@@ -59,26 +64,31 @@ impl DeploymentServices {
         sandbox: &Sandbox,
         content: ContentStore,
     ) -> anyhow::Result<Self> {
-        let (infra, secrets) = (&foundation.infra, &foundation.secrets);
+        let infra = &foundation.infra;
         let once = open_one_time_pages(foundation)?;
-        let serving = Arc::new(PageService::new(
-            infra.clone(),
-            content.clone(),
-            sandbox.clone(),
-            secrets.unlock.clone(),
-        )?);
+        // It comes before the pages, so that it knows first what a change blocks.
+        let blocked = BlockedContent::following(&infra.control);
+        let stored = (content.clone(), blocked.clone());
+        let serving = Arc::new(page_service(foundation, sandbox, stored)?);
         let expiry = ExpiredShareRemover::new(infra.clone(), once.clone());
-        let PublishingDependencies {
-            runtimes,
-            pipeline,
-            capacity,
-            slugs,
-        } = PublishingDependencies::new(foundation, sandbox, &content, &expiry);
+        let stored = (content.clone(), blocked);
+        let shared = PublishingDependencies::new(foundation, sandbox, stored, &expiry);
+        let (pipeline, files, capacity) = (shared.pipeline, shared.files, shared.capacity);
+        let shares = Shares::new(
+            infra.clone(),
+            once,
+            sandbox.clone(),
+            Arc::clone(&pipeline),
+            Arc::clone(&files),
+            capacity.clone(),
+            shared.slugs.clone(),
+        );
         let frontends = Arc::new(Frontends::new(
             infra.clone(),
             Arc::clone(&pipeline),
+            Arc::clone(&files),
             capacity.clone(),
-            slugs.clone(),
+            shared.slugs,
         ));
         Ok(Self {
             revisions: Arc::new(Revisions::new(
@@ -87,16 +97,10 @@ impl DeploymentServices {
                 Arc::clone(&pipeline),
                 capacity.clone(),
                 Arc::clone(&serving),
+                Arc::clone(&files),
                 Arc::clone(&frontends),
             )),
-            shares: Arc::new(Shares::new(
-                infra.clone(),
-                once,
-                sandbox.clone(),
-                Arc::clone(&pipeline),
-                capacity.clone(),
-                slugs,
-            )),
+            shares: Arc::new(shares),
             rerenderer: Arc::new(Rerenderer::new(
                 infra.clone(),
                 sandbox.clone(),
@@ -108,9 +112,10 @@ impl DeploymentServices {
             content,
             serving,
             expiry,
-            runtimes,
+            runtimes: shared.runtimes,
             pipeline,
             capacity,
+            files,
             frontends,
         })
     }
@@ -126,23 +131,43 @@ impl PublishingDependencies {
     fn new(
         foundation: &ServiceDependencies,
         sandbox: &Sandbox,
-        content: &ContentStore,
+        (content, blocked): (ContentStore, BlockedContent),
         expiry: &ExpiredShareRemover,
     ) -> Self {
         let (infra, holder_key) = (&foundation.infra, foundation.secrets.holders.clone());
         let runtimes = Arc::new(RuntimeScripts::new(infra.clone(), content.clone()));
+        let pipeline = Arc::new(PublicationPipeline::new(
+            infra.clone(),
+            content.clone(),
+            sandbox.clone(),
+            Arc::clone(&runtimes),
+            blocked,
+        ));
+        let capacity = CapacityChecker::new(infra.clone(), content.clone(), holder_key);
         Self {
-            pipeline: Arc::new(PublicationPipeline::new(
+            files: Arc::new(ProjectFiles::new(
                 infra.clone(),
                 content.clone(),
-                sandbox.clone(),
-                Arc::clone(&runtimes),
+                Arc::clone(&pipeline),
+                capacity.clone(),
             )),
+            pipeline,
             runtimes,
-            capacity: CapacityChecker::new(infra.clone(), content.clone(), holder_key),
+            capacity,
             slugs: SlugReservations::new(infra.clone(), expiry.clone()),
         }
     }
+}
+
+/// Makes the service of the pages at their slugs.
+fn page_service(
+    foundation: &ServiceDependencies,
+    sandbox: &Sandbox,
+    stored: (ContentStore, BlockedContent),
+) -> Result<PageService, RandomSourceError> {
+    let unlock_key = foundation.secrets.unlock.clone();
+    let infra = foundation.infra.clone();
+    PageService::new(infra, stored, sandbox.clone(), unlock_key)
 }
 
 /// Makes the collector of unused content.

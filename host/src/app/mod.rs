@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::content::ContentStore;
 use crate::control::ControlDatabase;
 use crate::deployments::collection::ContentGarbageCollector;
+use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::publication::PublicationPipeline;
 use crate::deployments::publication::runtime::RuntimeScripts;
@@ -108,6 +109,8 @@ shared! {
     runtimes: Arc<RuntimeScripts>,
     /// Pipeline from a source to what a slug answers.
     pipeline: Arc<PublicationPipeline>,
+    /// Files that projects have sent.
+    files: Arc<ProjectFiles>,
     /// Pages of projects.
     frontends: Arc<Frontends>,
     /// History of frontends.
@@ -247,6 +250,7 @@ impl App {
             expiry: services.deployments.expiry,
             runtimes: services.deployments.runtimes,
             pipeline: services.deployments.pipeline,
+            files: services.deployments.files,
             frontends: services.deployments.frontends,
             revisions: services.deployments.revisions,
             shares: services.deployments.shares,

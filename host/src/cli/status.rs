@@ -221,6 +221,17 @@ fn describe_contents(answer: &StatusAnswer) -> Vec<(&'static str, String)> {
         "projects",
         format!("{} in {} namespaces", counts.projects, counts.namespaces),
     ));
+    lines.push((
+        "files",
+        format!(
+            "{} with {} of {} bytes: {} wait for a publication; {} SHA-256s blocked",
+            counts.files,
+            counts.file_bytes,
+            of("storage_total_bytes"),
+            counts.staged_files,
+            counts.blocked
+        ),
+    ));
     lines.push(("reports", format!("{} open", counts.open_reports)));
     lines.push((
         "disk",

@@ -191,12 +191,15 @@ impl<L: Ledger> ServingNode<L> {
         control.on_change(move |change| match change {
             ControlChange::BackendEnded(id) => tenants.drop_file(*id),
             ControlChange::Slug(_)
+            | ControlChange::Origin(_)
             | ControlChange::RealtimeOff(_)
             | ControlChange::BackendCreated(..)
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         });
         let place = LedgerVisits::new(Arc::clone(self.run().ledger()), self.run().id());
         let views = mem::take(&mut *lock(&self.views));

@@ -58,8 +58,10 @@ macro_rules! guides {
 guides! {
     "share" "You publish a page without an account.";
     "folder" "You begin with a folder: templates, a server for it while you work, and a server for all.";
+    "publish-folder" "You publish a folder that a tool has built: a site with its files and its history.";
     "client" "You work from a shell: publish, push, a folder as a project.";
     "apps" "You own a project: pages that stay, and a database.";
+    "sites" "You publish a site by requests, or have an agent do it: files, changes, previews, releases.";
     "team" "You work in a team: several folders of one project, and a job that applies.";
     "workspaces" "You work with others: roles, keys, plans.";
     "sign-in" "Your pages' visitors sign in.";
@@ -70,6 +72,7 @@ guides! {
     "app-tools" "Your visitors' agents call your actions as tools.";
     "api" "You write a client: errors, repeating safely, limits.";
     "coming-from" "You know PocketBase, wrangler, Supabase, Convex or PrivateBin.";
+    "coming-from-hosts" "You know Netlify, Cloudflare Pages or Firebase Hosting.";
     "install" "You install the server, and keep it up to date.";
     "operate" "You run the server.";
     "cluster" "You run it on several machines, so that one may die.";

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::installation::{Installation, OperationAnswer};
+use crate::content::Digest;
 use crate::deployments::operators;
 use crate::overview::{self, DeploymentFilter, DeploymentKind, sizes};
 use crate::terminal::{or_dash, table};
@@ -55,6 +56,10 @@ struct DeploymentWithSizes {
 struct DeploymentDetail {
     #[serde(flatten)]
     sized: DeploymentWithSizes,
+    /// SHA-256 of its source; a one-time share has none.
+    source_sha256: Option<String>,
+    /// SHA-256 of its page as it is stored, or of a site's manifest.
+    page_sha256: Option<String>,
     #[serde(flatten)]
     history: overview::DeploymentCounts,
 }
@@ -147,7 +152,10 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<OperationAnswer
         .next()
         .with_context(|| format!("nothing is deployed at `{slug}`"))?;
     let history = overview::deployment_counts(&at.control, &one).await?;
+    let sha256 = |digest: Option<Digest>| digest.map(|digest| digest.to_string());
     let shown = DeploymentDetail {
+        source_sha256: sha256(one.source),
+        page_sha256: sha256(one.page),
         sized: DeploymentWithSizes::measure(&at.data, one)?,
         history,
     };
@@ -166,6 +174,8 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<OperationAnswer
             format!("{} bytes", or_dash(shown.sized.source_bytes)),
         ),
         ("page", format!("{} bytes", or_dash(shown.sized.page_bytes))),
+        ("sha256", or_dash(shown.source_sha256.as_ref())),
+        ("stored as", or_dash(shown.page_sha256.as_ref())),
         ("revisions", history.revisions.to_string()),
         ("releases", history.releases.to_string()),
         ("reports", format!("{} open", history.open_reports)),

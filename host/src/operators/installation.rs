@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::app::SharedApp;
 use crate::backup::BackupStage;
+use crate::content::{ContentLocation, ContentStore};
 use crate::control::events::{self, OperatorCommandRecord};
 use crate::control::{ControlDatabase, Error};
 use crate::guests::watch::GuestWatcherHandle;
@@ -101,6 +102,18 @@ impl Installation {
             self.clock.clone(),
             self.random.clone(),
         )
+    }
+
+    /// Returns the content store: the server's, or that of the files.
+    ///
+    /// # Errors
+    /// A store that only its server reads, or a directory that cannot be opened.
+    pub(super) fn content(&self) -> anyhow::Result<ContentStore> {
+        if let Some(app) = &self.server {
+            return Ok(app.content.clone());
+        }
+        let place = ContentLocation::read_recorded(&self.data)?;
+        ContentStore::open(&place.require_directory()?)
     }
 
     /// Finds the project that an operator names.

@@ -12,7 +12,7 @@ use super::installation::{Installation, OperationAnswer};
 use crate::backup::{self, last};
 use crate::check::InstallationStores;
 use crate::cluster::found;
-use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory};
+use crate::content::OneTimeFileDirectory;
 use svc_database::DatabasesDirectory;
 
 /// Refuses a node of several: what it has is in the ledger and in the bucket, and only a part of it on its disk.
@@ -82,15 +82,9 @@ pub struct CheckInstallation {}
 impl CheckInstallation {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         check_one_machine(&at.data)?;
-        let content = match &at.server {
-            Some(app) => app.content.clone(),
-            None => {
-                ContentStore::open(&ContentLocation::read_recorded(&at.data)?.require_directory()?)?
-            }
-        };
         let stores = InstallationStores {
             control: at.control.clone(),
-            content,
+            content: at.content()?,
             once: Some(OneTimeFileDirectory::open(&at.data.join("once"))?),
             files: DatabasesDirectory::open(&at.data.join("backends"))?,
         };

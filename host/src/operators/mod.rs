@@ -8,6 +8,7 @@
 //! does, is asked of the server with [`run_on_server`], and done by the command where none runs.
 
 mod audit;
+mod content;
 mod counts;
 mod deployment;
 mod dispatch;
@@ -124,6 +125,8 @@ operations! {
         Workspace(CommandGroup<workspace::WorkspaceOperation>);
         /// Look at deployments, take them down, or put them back
         Deployment(CommandGroup<deployment::DeploymentOperation>);
+        /// Block bytes everywhere, and look at what a project has
+        Content(CommandGroup<content::ContentOperation>);
         /// Read what people report, and close what is done
         Report(CommandGroup<report::ReportOperation>);
         /// Look at what the payment provider has said, and derive from it anew

@@ -46,7 +46,11 @@ async fn list(at: &Installation, all: bool) -> anyhow::Result<OperationAnswer> {
             Some(at) => writeln!(text, "  closed {at}")?,
             None => writeln!(text)?,
         }
-        for (name, said) in [("details", &report.details), ("contact", &report.contact)] {
+        for (name, said) in [
+            ("path", &report.path),
+            ("details", &report.details),
+            ("contact", &report.contact),
+        ] {
             if let Some(said) = said {
                 // Escaped: text of a stranger must not control the terminal.
                 writeln!(text, "    {name}: {}", said.escape_debug())?;

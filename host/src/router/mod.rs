@@ -10,17 +10,18 @@ mod probes;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use http::request::Parts;
 use http::{Method, Uri};
 use svc_base::names::is_slug;
+use tower::Service as _;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
-use crate::access::{AdmissionLayerState, admit, run_changes_to_completion};
+use crate::access::{AdmissionLayerState, OwnerBucket, admit, run_changes_to_completion};
 use crate::accounts::audit::routes as audit;
 use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
@@ -30,19 +31,20 @@ use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
+use crate::deployments::files::routes as files;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
 use crate::deployments::publication::runtime::reload::routes as reload;
 use crate::deployments::publication::runtime::routes as runtime;
 use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
+use crate::deployments::revisions::sites::routes as sites;
 use crate::deployments::serving::password::routes as passwords;
 use crate::deployments::serving::routes as pages;
 use crate::deployments::shares::routes as shares;
 use crate::envelope::routes as envelope;
 use crate::guides::Guides;
 use crate::guides::routes as guides;
-use crate::http::context::HttpRequestContext;
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{self, RateLimitRule};
@@ -62,12 +64,15 @@ use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::routes as sign_in;
 
-/// The routers of the three kinds of hosts.
+/// The routers of the kinds of hosts.
 #[derive(Clone, Debug)]
 pub struct HostRouters {
     api: Router,
     project: Router,
+    preview: Router,
     landing: Router,
+    /// Answers paths that no route can have.
+    missing: Router,
 }
 
 impl HostRouters {
@@ -105,20 +110,32 @@ impl HostRouters {
             project: with_fallbacks(
                 project(app).route_layer(middleware::from_fn(record_matched_route)),
                 app,
-            )
-            .layer(middleware::from_fn_with_state(
-                app.clone(),
-                refuse_unknown_labels,
-            )),
+            ),
+            preview: Router::new()
+                .fallback(revisions::preview_on_origin)
+                .with_state(app.clone()),
             landing: with_fallbacks(self::landing(app), app),
+            missing: Router::new()
+                .fallback(pages::missing)
+                .with_state(app.clone()),
         }
     }
 
-    /// Returns the router of a host.
-    pub fn get(&self, host: &HostKind) -> &Router {
+    /// Answers a request to a host.
+    pub async fn answer(&self, host: &HostKind, request: Request) -> Response {
+        let answer = self.get(host, &request).clone().call(request).await;
+        answer.unwrap_or_else(|never| match never {})
+    }
+
+    /// Returns the router of a request to a host.
+    fn get(&self, host: &HostKind, request: &Request) -> &Router {
+        if request.extensions().get::<pages::MissingPath>().is_some() {
+            return &self.missing;
+        }
         match host {
             HostKind::Api | HostKind::Sites => &self.api,
             HostKind::Project(_) => &self.project,
+            HostKind::Preview(_) => &self.preview,
             HostKind::Landing => &self.landing,
         }
     }
@@ -211,9 +228,11 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/favicon.ico", get(landing::no_icon))
         .route("/_svc/runtime/{file}", get(runtime::runtime))
         .route("/_svc/runtime.d.ts", get(runtime::typings))
+        .route("/{slug}/_svc/runtime.js", get(runtime::site_runtime))
         .route("/{slug}", get(pages::page))
         .route("/{slug}/", get(pages::without_slash))
         .route("/{slug}/raw", get(pages::raw))
+        .route("/{slug}/{*path}", below_pages(get(pages::site_file)))
         .route_layer(middleware::from_fn(run_changes_to_completion))
         .route("/{slug}/mcp", post(app_tools::serve))
 }
@@ -255,6 +274,20 @@ fn rate_limit_layer(
     }
 }
 
+/// Returns the layer of owner routes whose requests take a token from a bucket.
+fn admission_layer(
+    app: &SharedApp,
+    bucket: OwnerBucket,
+) -> impl Fn(MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
+    let admission = AdmissionLayerState {
+        authenticator: app.authenticator.clone(),
+        rate_limits: Arc::clone(&app.rate_limits),
+        bucket,
+        answers: app.calls.answers.clone(),
+    };
+    move |routes| routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
+}
+
 /// Adds the rate limits of calls of a backend: the client's, then the deployment's.
 fn limit_calls(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
@@ -275,16 +308,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             ))
         }
     };
-    let owned = {
-        let admission = AdmissionLayerState {
-            authenticator: app.authenticator.clone(),
-            rate_limits: Arc::clone(&app.rate_limits),
-            answers: app.calls.answers.clone(),
-        };
-        move |routes: MethodRouter<SharedApp>| {
-            routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
-        }
-    };
+    let owned = admission_layer(app, OwnerBucket::Usual);
+    let sent = admission_layer(app, OwnerBucket::Blob);
     let called = {
         let app = app.clone();
         move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
@@ -299,6 +324,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(releases::release).map(&owned))
+        .routes(routes!(files::put_blob).map(&sent))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, revisions::republish, frontends::delete).map(&owned))
         .routes(routes!(shares::claim).map(&owned))
@@ -313,7 +339,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         )
         .routes(routes!(revisions::content).map(&owned))
         .routes(routes!(revisions::create, revisions::list).map(&owned))
-        .routes(routes!(revisions::get).map(&owned))
+        .routes(routes!(revisions::get, revisions::delete).map(&owned))
+        .routes(routes!(sites::put_file, sites::delete_file, sites::get_file).map(&owned))
+        .routes(routes!(sites::get_archive).map(&owned))
         .routes(routes!(revisions::promote).map(&owned))
         .routes(routes!(revisions::rollback).map(&owned))
         .routes(routes!(revisions::releases).map(&owned))
@@ -375,11 +403,14 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(probes::readyz))
         .routes(routes!(revisions::preview))
         .routes(routes!(revisions::preview_with_slash))
+        .routes(routes!(revisions::preview_file))
         .routes(routes!(runtime::runtime))
         .routes(routes!(runtime::typings))
+        .routes(routes!(runtime::site_runtime))
         .routes(routes!(pages::raw))
         .routes(routes!(pages::page, shares::reveal))
         .routes(routes!(pages::without_slash))
+        .routes(routes!(pages::site_file).map(below_pages))
         .routes(routes!(probes::problem_type))
         .routes(routes!(landing::page))
         .routes(routes!(landing::guide))
@@ -401,42 +432,17 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(app_tools::serve))
 }
 
+/// Has routes below a page's address answer other methods as if they were not there, unless the page is a site.
+fn below_pages(routes: MethodRouter<SharedApp>) -> MethodRouter<SharedApp> {
+    routes.fallback(pages::refuse_method)
+}
+
 /// Adds the fallbacks and the state of every router.
 fn with_fallbacks(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(app.clone())
-}
-
-/// Refuses a project's origin whose label no live project has; other hosts always pass.
-///
-/// # Errors
-/// `not_found`.
-pub async fn check_label(app: &App, host: &HostKind) -> Result<(), Problem> {
-    let HostKind::Project(label) = host else {
-        return Ok(());
-    };
-    let found = app.projects.find_by_label(label).await?;
-    found.map(|_| ()).ok_or_else(Problem::not_found)
-}
-
-/// Layer around all routes of a project's origin, 404 and 405 included. Page views check the label themselves, and a cached page proves
-/// its project.
-async fn refuse_unknown_labels(
-    State(app): State<SharedApp>,
-    context: HttpRequestContext,
-    request: Request,
-    next: Next,
-) -> Response {
-    let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    if app.serving.page_on_host(&context.host, slug).await.is_ok() {
-        return next.run(request).await;
-    }
-    match check_label(&app, &context.host).await {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
 }
 
 /// Adds the matched route to the answer, for the front's metrics.

@@ -124,6 +124,9 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.empty_log_if_deleted()).await??)
         };
+        ControlOwner SWEEP_INTERVAL "ending old drafts" async |app| Ok(app.revisions.end_old_drafts().await?);
+        ControlOwner SWEEP_INTERVAL "ending files that nothing names" async |app| app.files.sweep_rested().await;
+        ControlOwner SWEEP_INTERVAL "encoding files of sites" async |app| app.files.make_encodings().await;
         ControlOwner SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
         ControlOwner PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.send_due().await,
@@ -154,6 +157,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         ControlOwner TIDY_INTERVAL "forgetting what is old" async |app| {
             app.visitors.sweep().await?;
             app.shares.forget_old_tokens().await?;
+            app.revisions.forget_former().await?;
             app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };

@@ -14,13 +14,13 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
-use tower::Service;
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
-use super::canonical_path::{canonicalize, with_path};
+use super::canonical_path::{canonicalize, refused_file, with_path};
 use super::guard::{AnswerGuard, run_guarded};
 use super::linger;
+use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
 use super::proxy::{Destination, ProxiedRequest, RequestProxy};
 use crate::app::{App, SharedApp};
@@ -90,7 +90,10 @@ pub(super) async fn handle_request(
     let client = ClientIp::of(&source, request.headers(), &app.config.trusted_proxies);
     let line = AccessLogLine::begin(app, client, &request_id, &request);
     let mut request = count_body(app, client, linger::linger_on_drop(request));
-    let mut admitted = admit_request(app, (&source, client), &request_id, &mut request);
+    let classified = classify_host(app, &source, &request);
+    let target = RequestTarget::find(app, client, classified).await;
+    let mut admitted =
+        target.and_then(|it| admit_request(it, (&source, client), &request_id, &mut request));
     if let Some(proxy) = proxy_for(app, proxy.as_ref(), (&source, &admitted), &request) {
         let origin = (&source, &*request_id);
         admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
@@ -100,10 +103,7 @@ pub(super) async fn handle_request(
     let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
-        Ok(AdmittedRequest::Preflight(host, client)) => {
-            let answer = answer_preflight(app, &host);
-            (RequestKind::Routed, run_for(client, guard, answer).await)
-        }
+        Ok(AdmittedRequest::Preflight) => (RequestKind::Routed, preflight_response()),
         Ok(AdmittedRequest::View(host, client)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
@@ -119,8 +119,7 @@ pub(super) async fn handle_request(
             (RequestKind::Call, run_guarded(guard, answer).await)
         }
         Ok(AdmittedRequest::Route(host, client)) => {
-            let answer = routers.get(&host).clone().call(request).instrument(span);
-            let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
+            let answer = routers.answer(&host, request).instrument(span);
             // A route that requires a credential changes the flow to the owner's.
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
@@ -274,7 +273,10 @@ fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
-    request.map(|body| app.request_bodies.count(client, body))
+    let (mut parts, body) = request.into_parts();
+    let (body, meter) = app.request_bodies.count(client, body);
+    parts.extensions.insert(meter);
+    Request::from_parts(parts, body)
 }
 
 /// Kind of a request, for its metrics.
@@ -299,12 +301,9 @@ impl RequestKind {
     }
 }
 
-/// Answers a CORS preflight.
-async fn answer_preflight(app: &App, host: &HostKind) -> Response {
-    match router::check_label(app, host).await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(problem) => problem.into_response(),
-    }
+/// Answers a CORS preflight, which is complete with the headers of every answer.
+fn preflight_response() -> Response {
+    StatusCode::NO_CONTENT.into_response()
 }
 
 /// Runs an answer as work of a client without a credential.
@@ -423,7 +422,7 @@ impl AnswerFormat {
 
 enum AdmittedRequest {
     /// A CORS preflight, which is answered alike for every path of the host.
-    Preflight(HostKind, ClientIp),
+    Preflight,
     /// A page view, which skips the router. The look-up of a page that is not in memory counts for the client.
     View(HostKind, ClientIp),
     /// A call of an action, which skips the router, too.
@@ -441,28 +440,39 @@ const SINGLE_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("idempotency-key"),
 ];
 
-/// The checks before routing: host, then path.
-fn admit_request(
+/// Returns the host that a request names, and whether it asks for a probe.
+fn classify_host(
     app: &App,
-    (source, client): (&RequestSource, ClientIp),
-    request_id: &str,
-    request: &mut Request,
-) -> Result<AdmittedRequest, Problem> {
+    source: &RequestSource,
+    request: &Request,
+) -> Result<(HostKind, bool), Problem> {
     let named = authority_of(source, request)?;
-    let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
+    let is_probe = matches!(request.uri().path(), "/healthz" | "/readyz");
     // A request without a host, as HTTP/1.0 allows, is for the API host.
     let host = named.map_or(Some(HostKind::Api), |authority| {
         app.hosts.classify(authority)
     });
-    let host = match host {
-        Some(host) => host,
-        None if probe => HostKind::Api,
+    match host {
+        Some(host) => Ok((host, is_probe)),
         // The node that a client has asked answers for its own address, too.
-        None if source.forwarded().is_some() => HostKind::Api,
-        None => {
-            return Err(misdirected_problem());
-        }
+        None if is_probe || source.forwarded().is_some() => Ok((HostKind::Api, is_probe)),
+        None => Err(misdirected_problem()),
+    }
+}
+
+/// The checks before routing that are about the path and the headers.
+fn admit_request(
+    target: RequestTarget,
+    (source, client): (&RequestSource, ClientIp),
+    request_id: &str,
+    request: &mut Request,
+) -> Result<AdmittedRequest, Problem> {
+    let missing = target.missing_path(request);
+    let at_root = match &missing {
+        Some(missing) => missing.at_root,
+        None => target.add_slug(request)?,
     };
+    let host = target.host;
     if router::is_view(&host, request) {
         return Ok(AdmittedRequest::View(host, client));
     }
@@ -470,22 +480,34 @@ fn admit_request(
         return Ok(AdmittedRequest::Call(host, client));
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
-    let authority: Arc<str> = named.unwrap_or_default().into();
-    if let Some(path) = canonicalize(request.uri().path())? {
+    let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
+    let path = request.uri().path();
+    let canonical = match &missing {
+        // Its path has no canonical form, and no route sees it.
+        Some(_) => Ok(None),
+        None => canonicalize(path).map_err(|problem| match *request.method() {
+            Method::PUT => refused_file(path).unwrap_or(problem),
+            _ => problem,
+        }),
+    };
+    let canonical = canonical?;
+    if let Some(missing) = missing {
+        request.extensions_mut().insert(missing);
+    }
+    if let Some(path) = canonical {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
-        return Ok(AdmittedRequest::Preflight(host, client));
+        return Ok(AdmittedRequest::Preflight);
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
     if request.method() != Method::GET {
         request.headers_mut().remove(header::RANGE);
     }
-    // Probes answer on every host, and are routes of the API host.
-    let host = if probe { HostKind::Api } else { host };
     request.extensions_mut().insert(HttpRequestContext {
         client,
         host: host.clone(),
+        at_root,
         authority,
         request_id: request_id.into(),
     });

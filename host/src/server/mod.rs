@@ -10,6 +10,7 @@ mod front;
 mod guard;
 mod handshakes;
 mod linger;
+mod mounts;
 mod other_nodes;
 pub mod placement;
 mod proxied_messages;

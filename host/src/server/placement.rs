@@ -44,6 +44,9 @@ pub enum BackendPath<'r> {
 /// Returns where a request is answered; `None` for one that no route takes, whose refusal is the same everywhere. The path is in its
 /// canonical form.
 pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<RequestPlace<'r>> {
+    if matches!(host, HostKind::Preview(_)) {
+        return Some(RequestPlace::AnyNode);
+    }
     let is_look = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
     let is_landing = *host == HostKind::Landing;
     let path = uri.path();
@@ -58,7 +61,7 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
         ["api" | "mcp" | "_preview", ..] if is_landing => return None,
         ["api", "v1", ref rest @ ..] => place_of_api(method, rest, uri.query())?,
         ["mcp"] => RequestPlace::Control,
-        ["_preview", deployment, revision, ""] => RequestPlace::Preview {
+        ["_preview", deployment, revision, _, ..] => RequestPlace::Preview {
             deployment,
             revision,
         },
@@ -69,7 +72,7 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
         | ["problems", _]
         | ["" | "llms.txt" | "robots.txt" | "favicon.ico" | "favicon.svg"] => RequestPlace::AnyNode,
         [slug, ref rest @ ..] if !is_landing && is_slug(slug) && !is_reserved(slug) => {
-            place_of_page(is_look, slug, rest)?
+            place_of_page(is_look, slug, rest)
         }
         _ => return None,
     };
@@ -143,16 +146,17 @@ fn place_of_platform<'r>(is_look: bool, path: &[&'r str]) -> Option<RequestPlace
 }
 
 /// Returns the place of a page, or of a path below its address.
-fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> Option<RequestPlace<'r>> {
+fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestPlace<'r> {
     match *path {
-        [] | [""] | ["raw"] if is_look => Some(RequestPlace::AnyNode),
+        [] | [""] | ["raw"] if is_look => RequestPlace::AnyNode,
         // A one-time page is opened by a form.
-        [] | [""] | ["raw"] => Some(RequestPlace::Control),
+        [] | [""] | ["raw"] => RequestPlace::Control,
         ["api", "op" | "query" | "schema" | "live"] | ["ws" | "mcp"] => {
-            Some(RequestPlace::Backend(BackendPath::Page(slug)))
+            RequestPlace::Backend(BackendPath::Page(slug))
         }
-        ["auth" | "payments", _] => Some(RequestPlace::Control),
-        _ => None,
+        ["auth" | "payments", _] => RequestPlace::Control,
+        // A file of a site; where none is, and for another method, every node refuses alike.
+        _ => RequestPlace::AnyNode,
     }
 }
 
@@ -268,7 +272,10 @@ mod tests {
             ("POST /mcp", "control"),
             ("GET /api/v2/x", "none"),
             ("GET /api/v1/projects/p/backend/other", "none"),
-            ("GET /room/other", "none"),
+            ("GET /room/other", "any"),
+            ("GET /room/other/file.js", "any"),
+            ("POST /room/other", "any"),
+            ("GET /_preview/d/r/a/b.js", "preview d r"),
             (
                 "POST /api/v1/projects/p/backend/rooms/r/messages/more",
                 "none",
@@ -280,9 +287,13 @@ mod tests {
             assert_eq!(place(&HostKind::Api, request), expected, "{request}");
         }
         let project = HostKind::Project("shop".to_owned());
+        let preview = HostKind::Preview("01a1fc20-6ee3-7da4-ae81-ade539ecfe63".parse().unwrap());
         for (host, request, expected) in [
             (&project, "GET /", "any"),
             (&project, "GET /room/ws", "page room"),
+            (&project, "GET /room/_svc/runtime.js", "any"),
+            (&preview, "GET /api/op", "any"),
+            (&preview, "POST /mcp", "any"),
             (&HostKind::Sites, "POST /room/api/op", "page room"),
             (&HostKind::Landing, "GET /", "any"),
             (&HostKind::Landing, "POST /_svc/share", "control"),

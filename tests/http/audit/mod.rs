@@ -68,6 +68,7 @@ async fn what_changes_is_in_the_list_of_acts() {
         "restore_",
         "query_",
         "call_",
+        "put_file",
     ];
     for row in operations::all() {
         let begins = |prefix: &&str| row.id.starts_with(prefix);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
+use svc::content::Digest;
 use svc::operations;
 use svc_tests::ReadAnswer;
 
@@ -87,7 +88,13 @@ impl OperationsWalk {
                 .request(&self.fixture.server, method.clone(), &path);
             let request = match method {
                 Method::GET | Method::DELETE => request,
-                _ => request.json(&body),
+                _ => match body.as_str() {
+                    // A file is sent as it is.
+                    Some(file) => request
+                        .header("content-length", file.len())
+                        .body(file.to_owned()),
+                    None => request.json(&body),
+                },
             };
             let answer = request.answer().await;
             assert!(answer.status < 300, "{id}: {}", answer.text());
@@ -176,6 +183,7 @@ impl OperationsWalk {
         let (_, target) = self.call_and_check_entry("claim_share", rest, given).await;
         assert_eq!(target, share["id"]);
         self.change_revisions(&project, &room["id"]).await;
+        self.change_site(&project).await;
         // Nothing is there to be removed, so that no part has an entry of its own.
         let gone = json!([{ "slug": "secret-words", "expected_active_revision_id": null }]);
         let body = json!({ "remove_pages": gone, "message": "secret-words" });
@@ -230,6 +238,13 @@ impl OperationsWalk {
             .call_and_check_entry("rollback_revision", rest, with(&body))
             .await;
         assert_eq!(target, *live);
+        let path = format!("{room}/revisions/{}", text(draft));
+        let rest = RestRequest(Method::DELETE, path, Value::Null);
+        let given = with(&json!({ "revision_id": draft }));
+        let (_, target) = self
+            .call_and_check_entry("delete_revision", rest, given)
+            .await;
+        assert_eq!(target, *draft);
         for (id, below) in [
             ("list_frontends", "/.."),
             ("get_frontend", ""),
@@ -252,6 +267,42 @@ impl OperationsWalk {
         let rest = RestRequest(Method::GET, path, Value::Null);
         let given = with(&json!({ "revision_id": live }));
         self.call_and_check_entry("get_revision", rest, given).await;
+    }
+
+    /// A site, its files, and what is sent ahead of it, which leaves nothing.
+    async fn change_site(&mut self, project: &str) {
+        let at = format!("{PROJECTS}/{project}");
+        let file = "secret-words";
+        let digest = Digest::of(file.as_bytes());
+        let path = format!("{at}/blobs/{digest}");
+        let rest = RestRequest(Method::PUT, path, file.into());
+        self.call_and_check_entry("put_blob", rest, Value::Null)
+            .await;
+        let site = json!({
+            "type": "site", "requested_slug": "garden",
+            "files": { "a.txt": { "sha256": digest.to_string(), "size": file.len() } },
+        });
+        let rest = RestRequest(Method::POST, format!("{at}/frontends"), site.clone());
+        let mut given = site;
+        given["project_id"] = project.into();
+        let (_, garden) = self
+            .call_and_check_entry("create_frontend", rest, given)
+            .await;
+        let files = format!("{at}/frontends/garden/files");
+        for (id, method) in [
+            ("put_file", Method::PUT),
+            ("get_file", Method::GET),
+            ("delete_file", Method::DELETE),
+        ] {
+            let rest = RestRequest(method, format!("{files}/b.txt"), file.into());
+            let given = json!({ "project_id": project, "slug": "garden", "path": "b.txt" });
+            let (_, target) = self.call_and_check_entry(id, rest, given).await;
+            assert!(target.is_null() || target == garden, "{id}: {target}");
+        }
+        let path = format!("{at}/frontends/garden/archive");
+        let rest = RestRequest(Method::GET, path, Value::Null);
+        self.call_and_check_entry("get_archive", rest, Value::Null)
+            .await;
     }
 
     async fn change_backend(&mut self, project: &str) {

@@ -65,6 +65,7 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "revision" "diff" "a" "r";
     owner "revision" "promote" "a" "r";
     owner "revision" "rollback" "a" "r";
+    owner "revision" "delete" "a" "r" "--yes";
     owner "backend" "show";
     owner "backend" "create" "a.sql", "a.sql";
     owner "backend" "migrate" "a.sql", "a.sql";

@@ -139,12 +139,11 @@ async fn an_older_server_is_told_from_a_wrong_address() {
     paths
         .remove("/api/v1/projects/{id}/backend/history")
         .unwrap();
-    let deploy = &mut description["components"]["schemas"]["DeployRequest"]["properties"];
-    deploy
-        .as_object_mut()
-        .unwrap()
-        .remove("expires_in")
-        .unwrap();
+    for schema in ["DeployRequest", "DeploySite"] {
+        let members = &mut description["components"]["schemas"][schema]["properties"];
+        let members = members.as_object_mut().unwrap();
+        members.remove("expires_in").unwrap();
+    }
     let projects = json!({"projects": [{"id": "1", "name": "A", "host_label": "a", "description": null, "home": null, "backend": null}]});
     let old = Router::new()
         .route(
@@ -200,10 +199,8 @@ async fn what_is_too_large_is_refused_with_the_reason() {
         refused.contains("huge.md") && refused.contains("Nothing was sent"),
         "{refused}"
     );
-    fixture.write("picture.png", "\u{0}PNG");
-    let refused = fixture
-        .run_for_failure(1, &["publish", "picture.png"])
-        .await;
+    fixture.write("picture.md", "\u{0}PNG");
+    let refused = fixture.run_for_failure(1, &["publish", "picture.md"]).await;
     assert!(refused.contains("UTF-8"), "{refused}");
     fixture.run_for_failure(4, &["publish", "missing.md"]).await;
     fixture.run_for_failure(1, &["publish", "."]).await;

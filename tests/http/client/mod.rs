@@ -20,6 +20,7 @@ mod past;
 mod prices;
 mod publish;
 mod session;
+mod site_folders;
 mod terminal;
 mod three_states;
 mod types;

@@ -134,6 +134,17 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     assert_eq!(listed["deployments"][0]["slug"], "page");
     site.run(&["deployment", "enable", "page"]).await;
     site.server.get("/page").await.expect(200);
+    let digest = svc::content::Digest::of(b"<p>Hello").to_string();
+    site.run(&["content", "block", &digest]).await;
+    site.server.get("/page").await.expect(403);
+    let blocked = site.run(&["content", "blocked"]).await;
+    assert_eq!(blocked["blocked"][0]["sha256"], digest);
+    let listed = site.run(&["content", "list", &project]).await;
+    let page =
+        json!({ "slug": "page", "path": null, "sha256": digest, "bytes": null, "blocked": true });
+    assert_eq!(listed["content"], json!([page]));
+    site.run(&["content", "unblock", &digest]).await;
+    site.server.get("/page").await.expect(200);
     let shown = site.run(&["deployment", "show", "page"]).await;
     assert!(shown["page_bytes"].as_u64() > Some(0), "{shown}");
     let shown = site.run(&["project", "show", &project]).await;

@@ -43,7 +43,7 @@ async fn requests_are_logged_by_route_if_that_is_wanted() {
     server.json("/api/v1/deploy", &page).await.expect(201);
     server.get("/page").await.expect(200);
     server.get("/page/raw").await.expect(200);
-    server.get("/nothing/at/all").await.expect(404);
+    server.get("/%00").await.expect(404);
     let all = async || {
         let found: Vec<_> = log_lines(&server)
             .into_iter()

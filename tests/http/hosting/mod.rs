@@ -51,12 +51,14 @@ async fn the_status_counts_against_the_caps_of_the_server() {
         json!({
             "deployments": 3, "shares": 2, "frontends": 1, "disabled": 1, "backends": 1,
             "projects": 1, "namespaces": 1, "open_reports": 1,
+            "files": 0, "staged_files": 0, "file_bytes": 0, "blocked": 0,
         })
     );
     assert_eq!(
         status["caps"],
         json!({
             "active_deployments": { "used": 3, "cap": 77 }, "backends": { "used": 1, "cap": 7 },
+            "storage_total_bytes": { "used": 0, "cap": 21_474_836_480_u64 },
         })
     );
     assert_eq!(status["server_running"], true);
@@ -285,6 +287,11 @@ async fn numbers_have_their_caps_beside_them() {
         "svc_limit_used{limit=\"active_deployments\"} 1",
         "svc_limit{limit=\"active_deployments\"} 77",
         "svc_limit{limit=\"backends\"} 250",
+        "svc_limit_used{limit=\"storage_total_bytes\"} 0",
+        "svc_limit{limit=\"storage_total_bytes\"} 21474836480",
+        "svc_files 0",
+        "svc_staged_files 0",
+        "svc_blocked_content 0",
         "svc_limit_used{limit=\"page_cache_bytes\"}",
         "svc_shares 1",
         "svc_open_reports 0",

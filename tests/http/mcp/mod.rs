@@ -13,4 +13,5 @@ mod next_steps;
 mod operations;
 mod parity;
 mod ranges;
+mod sites;
 mod truncation;

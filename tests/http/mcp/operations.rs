@@ -9,9 +9,13 @@ use svc_tests::{ReadAnswer, TestServer};
 use super::client::Client;
 use super::listing::tools;
 
-/// Routes that are no tool's actions: who calls is the client's to know, types are for compilers, and what makes credentials or leads
-/// to a checkout is for people.
-const REST_ONLY: [&str; 8] = [
+/// Routes that are no tool's actions: who calls is the client's to know, types are for compilers, raw bytes fit no tool, and what makes
+/// credentials or leads to a checkout is for people.
+const REST_ONLY: [&str; 12] = [
+    "put_blob",
+    "put_file",
+    "delete_file",
+    "get_archive",
     "list_actions",
     "get_me",
     "list_keys",

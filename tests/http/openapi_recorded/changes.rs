@@ -132,6 +132,61 @@ impl ExampleRecorder {
         self.answer(("get_frontend", "frontend"), to, None).await;
     }
 
+    /// Records a site: its publication, its files, and changes of single ones.
+    pub(super) async fn record_site(&mut self, project: &str) {
+        let site = json!({
+            "type": "site", "requested_slug": "garden",
+            "files": {
+                "index.html": { "text": "<!doctype html><title>Garden</title><script src=\"beds.js\"></script>" },
+                "beds.js": { "text": "document.title += ' in May'" },
+            },
+        });
+        let frontends = format!("{project}/frontends");
+        let to = (Method::POST, frontends.as_str());
+        self.record_request_and_answer(("create_frontend", "site"), to, site)
+            .await;
+        let content = format!("{frontends}/garden/content");
+        let to = (Method::GET, content.as_str());
+        self.answer(("get_content", "site"), to, None).await;
+        self.server.advance(7);
+        let file = format!("{frontends}/garden/files/beans.txt");
+        let request = self.owner.request(&self.server, Method::PUT, &file);
+        let request = request.header("content-length", 5).body("beans");
+        let live = request.answer().await.expect(200).json();
+        self.record("put_file", "answer", "site", &live);
+        let to = (Method::DELETE, file.as_str());
+        self.answer(("delete_file", "site"), to, None).await;
+        self.record_site_revisions(&frontends).await;
+        let shared = json!({
+            "type": "site", "name": "picnic", "files": { "index.html": { "text": "<!doctype html><title>Picnic</title>" } },
+        });
+        let to = (Method::POST, "/api/v1/deploy");
+        self.record_request_and_answer(("deploy", "site"), to, shared)
+            .await;
+    }
+
+    /// Records a draft of changes, and all files anew.
+    async fn record_site_revisions(&mut self, frontends: &str) {
+        let revisions = format!("{frontends}/garden/revisions");
+        let history = self.send_request(Method::GET, &revisions, None).await;
+        let changes = json!({
+            "base_revision_id": history["active_revision_id"],
+            "changes": {
+                "set": { "beans.svg": { "text": "<svg xmlns=\"http://www.w3.org/2000/svg\"/>" } },
+                "edits": [{ "path": "beds.js", "find": "May", "replace": "June" }],
+            },
+            "options": { "fallback": "index.html" },
+        });
+        let to = (Method::POST, revisions.as_str());
+        self.record_request_and_answer(("create_revision", "changes"), to, changes)
+            .await;
+        let all = json!({ "files": { "index.html": { "text": "<!doctype html><title>Garden</title>" } } });
+        let garden = format!("{frontends}/garden");
+        let to = (Method::PUT, garden.as_str());
+        self.record_request_and_answer(("republish_frontend", "site"), to, all)
+            .await;
+    }
+
     pub(super) async fn record_project_release(&mut self, project: &str) {
         let page = self
             .send_request(Method::GET, &format!("{project}/frontends/notes"), None)

@@ -268,6 +268,7 @@ async fn record_examples() -> String {
     recorder.record_visitors(&project, "notes").await;
     recorder.record_overview(&project).await;
     recorder.record_action_versions(&project).await;
+    recorder.record_site(&project).await;
     let (people, names) = openapi_people::record_examples().await;
     recorder.examples.extend(people);
     let text = names

@@ -1,5 +1,7 @@
 //! Examples without chance: ids, visitors and tokens by their first place.
 
+use svc_base::ids::RevisionId;
+
 use super::*;
 
 /// Replaces each random id by one that says in which place it first stands.
@@ -16,9 +18,18 @@ pub(super) fn with_stable_ids(text: &str) -> String {
         let id = text.get(at..at + 36).filter(is_id);
         ids.extend(id.filter(|id| !ids.contains(id)));
     }
-    let stable =
-        |text: String, (at, id): (usize, &&str)| text.replace(id, &format!("{ID}{at:012x}"));
+    let stable = |text: String, (at, id): (usize, &&str)| {
+        let stable = format!("{ID}{at:012x}");
+        text.replace(id, &stable)
+            .replace(&host_label(id), &host_label(&stable))
+    };
     ids.iter().enumerate().fold(text.to_owned(), stable)
+}
+
+/// Label of a host that stands for an id.
+fn host_label(id: &str) -> String {
+    let id: RevisionId = id.parse().unwrap();
+    id.to_host_characters()
 }
 
 /// Replaces each random visitor by one and the same.

@@ -6,6 +6,7 @@ pub(crate) mod crashes;
 mod first_pages;
 mod races;
 mod refusals;
+mod sites;
 mod trials;
 
 use http::Method;

@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 18] = [
+const KEPT: [(&str, Option<&str>); 20] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -41,7 +41,9 @@ const KEPT: [(&str, Option<&str>); 18] = [
         "host/pages/src/deployments/revisions/preview.rs",
         Some("the row is read before it, and a preview of a revision never changes"),
     ),
-    ("host/pages/src/deployments/serving/pages.rs", None),
+    ("host/pages/src/deployments/serving/origins.rs", None),
+    ("host/pages/src/deployments/blocked/mod.rs", None),
+    ("host/pages/src/deployments/serving/page_cache.rs", None),
     (
         "host/pages/src/landing/mod.rs",
         Some("documents of the program and its settings"),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::backends::Backends;
 use crate::control::ControlDatabase;
 use crate::control::audit::AuditAction;
+use crate::deployments::announce_home;
 use crate::deployments::frontends::Frontends;
 use crate::payments::Payments;
 use crate::projects::model::ProjectChanges;
@@ -74,9 +75,13 @@ impl ProjectLifecycle {
     ) -> Result<Project, ProjectError> {
         self.projects.check(&changes)?;
         let (now, has_providers) = (self.clock.now(), changes.allowed_providers.is_some());
+        let (config, has_home) = (Arc::clone(self.projects.config()), changes.home.is_some());
         self.control
             .write(move |tx| {
                 let changed = projects::apply_changes(tx, &project, changes, now)?;
+                if has_home {
+                    announce_home(tx, &config, &changed.host_label, now)?;
+                }
                 if has_providers {
                     let allowed = changed.allowed_providers.as_deref();
                     visitors::end_disallowed_sessions(tx, &project, allowed)?;

@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 
 use crate::config::Config;
 use crate::deployments::frontends::{FrontendState, FrontendSummary};
+use crate::deployments::model::DeploymentType;
 use crate::projects::Project;
 use crate::projects::views::ProjectView;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::ContentType;
 
 /// A project with what is in it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,9 +36,9 @@ pub struct Member {
     id: DeploymentId,
     /// Where it answers.
     slug: String,
-    /// Type of the source.
+    /// Type of the source, or that it is a site.
     #[serde(rename = "type")]
-    content_type: ContentType,
+    content_type: DeploymentType,
     /// Where it is in its life.
     state: FrontendState,
     /// Number of views.

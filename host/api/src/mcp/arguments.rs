@@ -72,6 +72,12 @@ impl ToolArguments {
         self.given.0.contains_key(name)
     }
 
+    /// Whether the argument `type` names a site.
+    pub(super) fn names_site(&self) -> bool {
+        let named: Option<String> = self.given.get("type");
+        named.is_some_and(|named| named == "site")
+    }
+
     /// Whether an argument was null.
     pub(super) fn has_null(&self, name: &str) -> bool {
         self.nulls.iter().any(|null| null == name)

@@ -15,6 +15,9 @@ const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 /// Method that calls a tool.
 const CALL_METHOD: &str = "tools/call";
+/// Tools that publish sites, and the arguments that have files.
+const PUBLISHING_TOOLS: [&str; 2] = ["manage_frontend", "manage_project"];
+const FILE_ARGUMENTS: [&str; 3] = ["files", "changes", "pages"];
 const JSON_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_AND_EVENT_STREAM: HeaderValue =
     HeaderValue::from_static("application/json, text/event-stream");
@@ -124,6 +127,19 @@ pub(super) fn normalize_headers(headers: &mut HeaderMap) {
 }
 
 impl ParsedRpcMessage {
+    /// Whether the message calls a tool with files to publish, which may be as many as in a publication without tools.
+    pub(super) fn publishes_files(&self) -> bool {
+        let tool = self.tool.as_deref();
+        let publishes = tool.is_some_and(|tool| PUBLISHING_TOOLS.contains(&tool));
+        let arguments = self.arguments.as_ref().filter(|_| publishes);
+        let members =
+            arguments.and_then(|given| serde_json::from_str::<JsonMembers>(given.get()).ok());
+        members.is_some_and(|members| {
+            let mut names = FILE_ARGUMENTS.iter();
+            names.any(|name| members.0.contains_key(*name))
+        })
+    }
+
     /// Converts a plain text answer of the library into a JSON-RPC error.
     pub(super) fn error_response(&self, status: StatusCode, text: &str) -> RpcErrorResponse {
         // The library's 415 means that the document is not a message, whatever its content type.

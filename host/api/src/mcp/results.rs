@@ -73,6 +73,22 @@ pub(super) fn fitting_chars(document: &Value, text: impl Iterator<Item = char>) 
     fitting.count()
 }
 
+/// Counts the leading members that fit into a result as members of an object in `document`.
+pub(super) fn fitting_members(document: &Value, members: &[(String, Value)]) -> usize {
+    let beside = document.to_string();
+    let mut left =
+        RESULT_BYTES.saturating_sub(ENVELOPE_BYTES + beside.len() + json_string_len(&beside));
+    let fitting = members.iter().take_while(|(name, value)| {
+        // With its quotes, its colon and its comma.
+        let text = format!("{},{value}:", Value::from(name.as_str()));
+        let cost = text.len() + json_string_len(&text);
+        let fits = cost <= left;
+        left = left.saturating_sub(cost);
+        fits
+    });
+    fitting.count()
+}
+
 /// Returns the size of a character in both forms: in the document, and in the document as a JSON string.
 fn json_char_len(c: char) -> usize {
     match c {
@@ -249,6 +265,24 @@ mod tests {
         assert_eq!(bare["truncated"], true);
         assert_eq!(bare["rows_affected"], 0);
         assert_eq!(bare["note"], TOO_LARGE_NOTE);
+    }
+
+    #[test]
+    fn the_room_for_members_is_used_and_never_passed() {
+        let file = json!({ "sha256": "0".repeat(64), "size": 7, "media_type": "text/css" });
+        let name = |number| format!("a \"{number}\" é");
+        let files: Vec<_> = (0..1_000)
+            .map(|number| (name(number), file.clone()))
+            .collect();
+        let mut document = json!({ "files": {}, "note": "read on" });
+        let fitting = fitting_members(&document, &files);
+        document["files"] = Value::Object(files.into_iter().take(fitting).collect());
+        assert!(fits_in_result(&document));
+        let size = size(&success_result(document));
+        assert!(
+            size <= RESULT_BYTES && size > RESULT_BYTES - 1_000,
+            "{size}"
+        );
     }
 
     #[test]

@@ -9,8 +9,9 @@ use super::auth::{self, RefusalForm, SenderIdentity};
 use super::backend_calls::called_project;
 use super::handler::McpRequestHandler;
 use super::{ToolServices, framing, transport};
+use crate::http::byte_budget::BytePermit;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::UnreadBody;
+use crate::http::extract::{UnreadBody, body_too_large};
 use crate::http::forwarded::BackendForwarder;
 use crate::http::problem::Problem;
 use svc_sandbox::CallerFlow;
@@ -51,8 +52,9 @@ pub async fn serve(
         SenderIdentity::Refused(refused) => refused.clone(),
         _ => problem,
     };
-    let body = UnreadBody::new(request, services.config.limits.body_bytes).map_err(first)?;
+    let body = UnreadBody::new(request, most_bytes(&services, &client)).map_err(first)?;
     let (mut parts, body) = body.read_with_head().await.map_err(first)?;
+    let counted = count_if_large(&services, &client, body.len()).await?;
     let forwarder = parts.extensions.remove::<BackendForwarder>();
     // At one machine nothing is kept.
     let passed = forwarder.map(|forwarder| (forwarder, body.clone()));
@@ -61,6 +63,9 @@ pub async fn serve(
         (Err(_), SenderIdentity::Refused(problem)) => return Err(problem.clone()),
         (Err(refused), _) => return Ok(refused.into_response()),
     };
+    if counted.is_some() && !message.publishes_files() {
+        return Err(body_too_large(services.config.limits.body_bytes));
+    }
     let (flow, answers) = (CallerFlow::current(), services.answers.clone());
     answers.check(&flow)?;
     let refusal = auth::refusal(&services, &client, message.tool.as_deref());
@@ -83,4 +88,29 @@ pub async fn serve(
         return Err(problem);
     }
     transport::convert_response(response, &message, (&answers, flow)).await
+}
+
+/// Returns the most bytes of a sender's message: files of a site are more than other arguments, and need a credential.
+fn most_bytes(services: &ToolServices, client: &SenderIdentity) -> u64 {
+    let limits = &services.config.limits;
+    match client {
+        SenderIdentity::Known(_) => limits.body_bytes.max(limits.site_body_bytes),
+        SenderIdentity::Anonymous | SenderIdentity::Refused(_) => limits.body_bytes,
+    }
+}
+
+/// Counts a message that is as large as the files of a site, for as long as it is in memory: as it was sent, its arguments, and as they
+/// are read.
+async fn count_if_large(
+    services: &ToolServices,
+    client: &SenderIdentity,
+    bytes: usize,
+) -> Result<Option<BytePermit>, Problem> {
+    match client {
+        SenderIdentity::Known(caller) if bytes as u64 > services.config.limits.body_bytes => {
+            let counted = services.releases.reserve_body(3 * bytes);
+            Ok(Some(caller.flow().scope(counted).await?))
+        }
+        _ => Ok(None),
+    }
 }

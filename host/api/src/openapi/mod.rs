@@ -37,6 +37,7 @@ const ROLE: &str = "x-role";
         (name = "quick share", description = "Publish something for {{quick_share_seconds}}, without an account."),
         (name = "projects", description = "Durable envelopes of frontends, owned by a workspace."),
         (name = "frontends", description = "A project's published pages."),
+        (name = "files", description = "Files that are sent ahead of a publication."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
         (name = "payments", description = "What a project sells, and who has paid."),
@@ -73,6 +74,7 @@ pub fn complete_description(
     let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
+    rename_rest_parameters(&mut document);
     document["components"]["schemas"]["Problem"] = problems::problem_schema();
     rules::apply_rules(&mut document, &config.limits);
     let examples = examples::all_examples(base_url);
@@ -91,6 +93,14 @@ pub fn complete_description(
         problems::add_responses(operation, &codes, base_url, !is_data(path));
     }
     ApiDescription::new(&document, &config.limits)
+}
+
+/// Writes a parameter that is the rest of a path, which the router calls `{*path}`, as the description writes all.
+fn rename_rest_parameters(document: &mut Value) {
+    if let Some(paths) = document["paths"].as_object_mut() {
+        let renamed = std::mem::take(paths).into_iter();
+        paths.extend(renamed.map(|(path, item)| (path.replace("{*", "{"), item)));
+    }
 }
 
 /// Iterates over all operations with their paths.

@@ -34,6 +34,9 @@ const JSON_BODY_CODES: &[ProblemCode] = &[
 /// Errors of work for which there may be no room. A server of several that does it may also end in the middle.
 const WORK_CODES: [ProblemCode; 2] = [ProblemCode::CapacityReached, ProblemCode::DatabaseBusy];
 
+/// Errors of routes that take sources or files, or make pages of them: the operator may have blocked these.
+const CONTENT_CODES: [ProblemCode; 2] = [ProblemCode::RenderFailed, ProblemCode::StorageFull];
+
 /// Takes the error codes out of an operation. An unknown word stays there, where a test finds it.
 pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<ProblemCode> {
     let mut codes = EVERY_ROUTE_CODES.to_vec();
@@ -59,6 +62,9 @@ pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<
     }
     if WORK_CODES.iter().any(|code| codes.contains(code)) {
         codes.push(ProblemCode::Interrupted);
+    }
+    if CONTENT_CODES.iter().any(|code| codes.contains(code)) {
+        codes.push(ProblemCode::ContentBlocked);
     }
     if !unknown.is_empty() {
         operation.insert(PROBLEMS_ANNOTATION.to_owned(), unknown.join(" ").into());
@@ -124,9 +130,10 @@ pub(super) fn problem_schema() -> Value {
             "detail": { "type": "string", "description": "What was wrong in this request, and what to do." },
             "code": { "type": "string", "enum": codes },
             "request_id": { "type": "string", "description": "With 5xx: what to tell the operator." },
-            "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1." },
+            "file": { "type": "string", "enum": ["_headers", "_redirects"], "description": "With `rules_refused`: which file has the line." },
+            "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1. With `rules_refused`: where in the file, from 1." },
             "column": { "type": "integer", "description": "With `render_failed`: where in the line, from 1." },
-            "reason": { "type": "string", "description": "With `ddl_refused`, `statement_refused` and `statement_failed`: why." },
+            "reason": { "type": "string", "description": "With `ddl_refused`, `statement_refused`, `statement_failed` and `rules_refused`: why." },
             "statement": { "type": "integer", "description": "With `ddl_refused` and `statement_refused`: which statement, from 1." },
             "position": {
                 "type": "object", "description": "With the same, where it is known: where in the SQL; lines and columns from 1, the offset in bytes.",
@@ -153,6 +160,7 @@ pub(super) fn problem_schema() -> Value {
                     }
                 }
             },
+            "sha256": { "type": "string", "description": "With `content_blocked`: what is blocked." },
             "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
             "name": { "type": "string", "description": "With `action_conflict`: the action's name." },
             "expected": { "type": "integer", "description": "With `action_conflict`: the version that was expected; 0 for none." },

@@ -11,6 +11,15 @@ use crate::config::Limits;
 const NON_BLANK_PATTERN: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
+/// Schemas of requests with the files of a site, which has one at least.
+const SCHEMAS_WITH_FILES: [&str; 5] = [
+    "DeploySite",
+    "CreateSite",
+    "CreateSiteRevision",
+    "RepublishSite",
+    "PageRequest",
+];
+
 /// Adds the rules to the description.
 pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
@@ -38,14 +47,19 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
         schemas[schema]["properties"][member]["pattern"] = NON_BLANK_PATTERN.into();
     }
-    schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
-        limits.quick_share_seconds.into();
+    for schema in ["DeployRequest", "DeploySite"] {
+        schemas[schema]["properties"]["expires_in"]["maximum"] = limits.quick_share_seconds.into();
+    }
+    for schema in SCHEMAS_WITH_FILES {
+        schemas[schema]["properties"]["files"]["minProperties"] = 1.into();
+    }
     // `allOf` keeps the schema's own members for generated clients.
     schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry_alternatives() }]);
     let changes = ["name", "description", "allowed_providers", "home"].map(non_null_member);
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
     schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": backend_change_alternatives() }]);
     schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": draft_alternatives() }]);
+    schemas["CreateSiteRevision"]["allOf"] = json!([{ "oneOf": site_draft_alternatives() }]);
     schemas["ReleaseProject"]["allOf"] = json!([{ "anyOf": release_alternatives() }]);
     schemas["PageRequest"]["allOf"] = json!([{ "anyOf": released_page_alternatives() }]);
     // An empty requested slug means none; an existing slug is kept.
@@ -56,7 +70,9 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     {
         *wished = format!("^({pattern})?$").into();
     }
-    schemas["Republish"]["properties"]["requested_slug"]["maxLength"] = 0.into();
+    for schema in ["Republish", "RepublishSite"] {
+        schemas[schema]["properties"]["requested_slug"]["maxLength"] = 0.into();
+    }
     schemas["RpcMessage"] = rpc_message();
     schemas["SqlValue"] = sql_value(false);
     schemas["GivenValue"] = sql_value(true);
@@ -98,6 +114,14 @@ fn draft_alternatives() -> Value {
     json!([
         { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
         { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
+    ])
+}
+
+/// Returns the alternatives of a site's draft: all files, or changes of the base's.
+fn site_draft_alternatives() -> Value {
+    json!([
+        { "required": ["files"], "properties": { "files": { "type": "object" }, "changes": { "type": "null" } } },
+        { "required": ["changes"], "properties": { "changes": { "type": "object" }, "files": { "type": "null" } } },
     ])
 }
 

@@ -12,17 +12,26 @@ use crate::backends::model::{ActionRemoval, MAX_NOTE_CHARS, NewAction};
 use crate::backends::releases::NewMigration;
 use crate::backends::requests::ActionRequest;
 use crate::config::Limits;
+use crate::deployments::files::requests::{
+    FileSource, FileSources, checked_options, optional_unique_files,
+};
+use crate::deployments::model::DeploymentType;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::deployments::revisions::requests::MAX_MESSAGE_CHARACTERS;
-use crate::deployments::revisions::{ExpectedPage, ExpectedRevision, PageToRelease};
+use crate::deployments::revisions::sites::ReleasedSite;
+use crate::deployments::revisions::sites::requests::{SiteChangesRequest, checked_source};
+use crate::deployments::revisions::{
+    ExpectedPage, ExpectedRevision, PageToRelease, ReleasedContent,
+};
+use crate::deployments::sites::SiteOptions;
 use crate::http::bounded_list::optional_list_at_most;
 use crate::http::extract::{
     body_too_large, check_characters, invalid_request, without_byte_order_mark,
 };
 use crate::http::problem::{Problem, ProblemCode};
+use svc_base::json_object::optional_object;
 use svc_base::names::is_slug;
 use svc_base::numbers::optional_whole_number;
-use svc_sandbox::ContentType;
 
 /// The most parts of a release.
 pub const MAX_PARTS: usize = 100;
@@ -94,13 +103,23 @@ pub struct PageRequest {
     /// Slug at which it answers; exactly this one, if it is new.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
     pub slug: String,
-    /// Type of the source. A new page needs one; a page that is there keeps its own.
+    /// Type of the source, or `site`. A new page needs one; a page that is there keeps its own.
     #[serde(rename = "type")]
-    pub content_type: Option<ContentType>,
-    /// The source; never empty.
+    pub content_type: Option<DeploymentType>,
+    /// The source of a page; never empty.
     #[schema(min_length = 1)]
-    pub content: String,
-    /// The page's title; as it was, if absent.
+    pub content: Option<String>,
+    /// All files of a site, by their paths.
+    #[serde(default, deserialize_with = "optional_unique_files")]
+    #[schema(value_type = Option<BTreeMap<String, FileSource>>)]
+    pub files: Option<FileSources>,
+    /// Changes of the live files of a site, in place of all files.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub changes: Option<SiteChangesRequest>,
+    /// Options of a site; as they were, if absent.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub options: Option<SiteOptions>,
+    /// The page's title; as it was, if absent. A site has that of its `index.html` then, where that is another file than before.
     #[schema(max_length = 200)]
     pub title: Option<String>,
     /// Revision that you believe is live; null if there is no page yet.
@@ -223,19 +242,43 @@ impl ReleaseProject {
 impl PageRequest {
     fn checked(self, limits: &Limits) -> Result<(PageToRelease, ExpectedPage), Problem> {
         check_form(&self.slug)?;
-        check_content(&self.content)?;
-        if self.content.len() as u64 > limits.body_bytes {
-            return Err(content_too_large(limits.body_bytes));
-        }
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        let has_files = self.files.is_some() || self.changes.is_some();
+        let changes_more = self.options.is_some() || self.title.is_some();
+        let content = match self.content {
+            Some(_) if has_files || self.options.is_some() => {
+                return Err(invalid_request(
+                    "`content` is of a page, and `files`, `changes` and `options` of a site: send those of one.",
+                ));
+            }
+            Some(text) => ReleasedContent::Text(checked_text(text, limits)?),
+            None if has_files => ReleasedContent::Site(ReleasedSite {
+                source: checked_source(self.files, self.changes, changes_more)?,
+                options: self.options.map(checked_options).transpose()?,
+            }),
+            None => {
+                return Err(invalid_request(
+                    "missing field `content`: send the source of a page, or `files` or `changes` of a site.",
+                ));
+            }
+        };
         let expected = expected_page(self.slug.clone(), self.expected_active_revision_id);
         let page = PageToRelease {
             slug: self.slug,
             content_type: self.content_type,
-            content: self.content,
+            content,
             title: self.title.filter(|title| !title.is_empty()),
         };
         Ok((page, expected))
+    }
+}
+
+/// Refuses a source of a page that is empty or too long.
+fn checked_text(text: String, limits: &Limits) -> Result<String, Problem> {
+    check_content(&text)?;
+    match text.len() as u64 > limits.body_bytes {
+        true => Err(content_too_large(limits.body_bytes)),
+        false => Ok(text),
     }
 }
 

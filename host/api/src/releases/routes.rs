@@ -31,7 +31,7 @@ use crate::projects::scope::AuthorizedProject;
     ),
     request_body = ReleaseProject,
     responses((status = 200, description = "Released, and durable; or, of a trial, what would be released.", body = ProjectReleaseView)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found type_mismatch render_failed ddl_refused statement_refused statement_failed query_timeout constraint_violation backend_exists migration_not_recorded slug_conflict release_conflict database_full database_busy capacity_reached"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found type_mismatch render_failed ddl_refused statement_refused statement_failed query_timeout constraint_violation backend_exists migration_not_recorded slug_conflict release_conflict path_refused plan_limit files_missing digest_mismatch storage_full database_full database_busy capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn release(

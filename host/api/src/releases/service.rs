@@ -11,9 +11,10 @@
 //! Releases of a project wait for each other's turn; migrations and restores wait for the schema's, which is held to the end.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 use super::model::{NewRelease, ReleaseConflicts, ReleaseError, ReleaseOutcome, ReleasePart};
@@ -29,6 +30,7 @@ use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{ControlDatabase, Tx};
 use crate::deployments::publication::PublishError;
+use crate::deployments::revisions::sites::first_page_missing;
 use crate::deployments::revisions::{
     ExpectedPage, LivePages, PageRelease, PageReleaseError, PageToRelease, PreparedPage, Revisions,
     page_conflicts,
@@ -103,11 +105,11 @@ impl ProjectReleases {
         &self.infra.control
     }
 
-    /// Counts the body of a release against `page_work_bytes` for as long as it is in memory.
+    /// Counts the body of a release, or of a tool's call as large as one, against `page_work_bytes` for as long as it is in memory.
     ///
     /// # Errors
     /// `Capacity` if there is no room for it in time.
-    pub(super) async fn reserve_body(&self, bytes: usize) -> Result<BytePermit, PublishError> {
+    pub(crate) async fn reserve_body(&self, bytes: usize) -> Result<BytePermit, PublishError> {
         self.revisions.reserve(bytes).await
     }
 
@@ -127,11 +129,28 @@ impl ProjectReleases {
         let pages = self.prepare_pages(project, &new.pages, &live).await?;
         new.pages.clear();
         fault::point("project_release.stored");
-        let migrated = self.migrate(project, &new.expected_pages, &definitions);
+        let pages = Arc::new(pages);
+        let made = self.make_live(project, (new, &definitions), Arc::clone(&pages), keep);
+        let made = made.await;
+        if made.is_err() {
+            self.revisions.give_up_pages(&pages).await?;
+        }
+        made
+    }
+
+    /// Applies the migrations of a release whose pages are prepared, and makes the rest of it.
+    async fn make_live(
+        &self,
+        project: &Project,
+        (new, definitions): (NewRelease, &NewDefinitions),
+        pages: Arc<Vec<PreparedPage>>,
+        keep: AnswerRecorder<ReleaseOutcome>,
+    ) -> Result<ReleaseOutcome, ReleaseError> {
+        let migrated = self.migrate(project, &new.expected_pages, definitions);
         let migrated = match migrated.await {
             // A backend that was made meanwhile takes the first script as a migration like any other.
             Err(error) if error.is_backend_there() => {
-                let again = self.migrate(project, &new.expected_pages, &definitions);
+                let again = self.migrate(project, &new.expected_pages, definitions);
                 again.await?
             }
             migrated => migrated?,
@@ -139,7 +158,7 @@ impl ProjectReleases {
         let changes = ReleaseChanges {
             project: project.clone(),
             expected_pages: new.expected_pages,
-            pages: Arc::new(pages),
+            pages,
             page_removals: new.page_removals,
             home: new.home,
             migrations: migrated.migrations,
@@ -148,7 +167,7 @@ impl ProjectReleases {
                 .action_release(project, &migrated.schema, migrated.judged),
             page_release: self.revisions.page_release(project, new.message),
         };
-        let made = self.commit(changes, &definitions, keep).await?;
+        let made = self.commit(changes, definitions, keep).await?;
         fault::point("project_release.committed");
         Ok(made)
     }
@@ -227,6 +246,12 @@ impl ProjectReleases {
             .check_release_capacity(project, (made.count(), ending), !new.pages.is_empty())
             .await?;
         self.check_home(project, new).await?;
+        let pages = &new.pages;
+        let checked = self.revisions.check_release_files(project, pages).await;
+        checked.map_err(|error| match first_page_missing(pages, &error) {
+            Some(page) => ReleaseError::of_part(ReleasePart::Page(page), error),
+            None => error.into(),
+        })?;
         Ok(live)
     }
 
@@ -274,11 +299,19 @@ impl ProjectReleases {
         pages: &[PageToRelease],
         live: &LivePages,
     ) -> Result<Vec<PreparedPage>, ReleaseError> {
-        let (places, revisions) = (Semaphore::new(PAGES_AT_ONCE as usize), &self.revisions);
+        let (places, has_failed) = (
+            Semaphore::new(PAGES_AT_ONCE as usize),
+            AtomicBool::new(false),
+        );
+        let (places, has_failed, revisions) = (&places, &has_failed, &self.revisions);
         // Collected before any begins: the compiler does not see that a stream which makes them may move between threads.
-        let preparing = pages.iter().enumerate().map(|(index, page)| {
-            let places = &places;
-            async move {
+        let preparing: Vec<_> = pages
+            .iter()
+            .enumerate()
+            .map(|(index, page)| async move {
+                if has_failed.load(Ordering::Relaxed) {
+                    return None;
+                }
                 let prepare =
                     || Box::pin(revisions.prepare_page(project, page, live.get(&page.slug)));
                 let beside_others = places.acquire().await;
@@ -288,12 +321,26 @@ impl ProjectReleases {
                     let _alone = places.acquire_many(PAGES_AT_ONCE).await;
                     ready = prepare().await;
                 }
-                ready.map_err(|error| ReleaseError::of_part(ReleasePart::Page(index), error))
-            }
-        });
-        let preparing: Vec<_> = preparing.collect();
+                has_failed.fetch_or(ready.is_err(), Ordering::Relaxed);
+                let of_part = |error| ReleaseError::of_part(ReleasePart::Page(index), error);
+                Some(ready.map_err(of_part))
+            })
+            .collect();
+        // None is dropped while it stores files, which nobody would look for then.
         let preparing = stream::iter(preparing).buffered(PAGES_AT_ONCE as usize);
-        preparing.try_collect().await
+        let prepared: Vec<_> = preparing.collect().await;
+        let (mut pages, mut refusal) = (Vec::with_capacity(prepared.len()), None);
+        for ready in prepared.into_iter().flatten() {
+            match ready {
+                Ok(page) => pages.push(page),
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        let Some(refusal) = refusal else {
+            return Ok(pages);
+        };
+        self.revisions.give_up_pages(&pages).await?;
+        Err(refusal)
     }
 
     /// Waits for the turn of a release: if two make the same page, the later one finds it.
@@ -356,7 +403,9 @@ impl ReleaseChanges {
             };
             let changed = projects::apply_changes(tx, &project.id, changes, now);
             changed.map_err(|error| ReleaseError::of_part(ReleasePart::Home, error))?;
+            self.page_release.announce_home(tx)?;
         }
+        self.page_release.find_root(tx, &mut pages)?;
         let act = AuditAction::ReleasePublish;
         projects::record_audit(tx, &project.id, act, &project.id, now)?;
         Ok(ReleaseOutcome {

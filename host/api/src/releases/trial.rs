@@ -92,21 +92,17 @@ impl ProjectReleases {
         page: &PageToRelease,
         live: Option<&Frontend>,
     ) -> Result<TriedPage, PageReleaseError> {
-        let would_change = Box::pin(self.revisions.try_page(project, page, live)).await?;
+        let tried = Box::pin(self.revisions.try_page(project, page, live)).await?;
         let change = match live {
             None => PartChange::New,
-            Some(_) if would_change => PartChange::Changed,
+            Some(_) if tried.is_other => PartChange::Changed,
             Some(_) => PartChange::None,
         };
-        let lines = self
-            .revisions
-            .line_changes(live, Some(&page.content))
-            .await?;
         Ok(TriedPage {
             slug: page.slug.clone(),
             change,
-            added_lines: lines.added,
-            removed_lines: lines.removed,
+            added_lines: tried.lines.added,
+            removed_lines: tried.lines.removed,
         })
     }
 }

@@ -64,7 +64,7 @@ pub struct ReleasedPageView {
     /// Live revision. A page with an unchanged content and title keeps its own.
     #[schema(value_type = String, format = "uuid")]
     revision_id: RevisionId,
-    /// Address of the page.
+    /// Address of the page. A site that its project's origin leads to answers there: its address has no slug.
     #[schema(format = "uri")]
     url: String,
     /// Warnings for the author; absent where there are none.
@@ -142,9 +142,9 @@ pub struct TriedPage {
     pub slug: String,
     /// Effect that the release would have on it.
     pub change: PartChange,
-    /// Lines that its source would gain.
+    /// Lines that its source would gain; of a site, files that would be new or other than before.
     pub added_lines: usize,
-    /// Lines that its source would lose.
+    /// Lines that its source would lose; of a site, files that would be gone or other than before.
     pub removed_lines: usize,
 }
 
@@ -170,7 +170,10 @@ impl ReleasedParts {
                     slug: page.slug.clone(),
                     deployment_id: page.deployment,
                     revision_id: page.revision,
-                    url: format!("{origin}/{}", page.slug),
+                    url: match page.at_root && config.sites_domain.is_some() {
+                        true => format!("{origin}/"),
+                        false => format!("{origin}/{}", page.slug),
+                    },
                     warnings: page.warnings.clone(),
                 })
                 .collect(),

@@ -69,10 +69,13 @@ impl ActionCache {
                 self.0.remove(id);
             }
             ControlChange::Slug(_)
+            | ControlChange::Origin(_)
             | ControlChange::BackendCreated(..)
             | ControlChange::RealtimeOff(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         }
     }
 

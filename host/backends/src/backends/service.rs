@@ -493,9 +493,12 @@ fn tell_databases(control: &ControlDatabase, databases: &Arc<Databases>) {
         // The files of an ended backend are removed by whoever ends it: that takes longer than a listener may.
         ControlChange::BackendEnded(_)
         | ControlChange::Slug(_)
+        | ControlChange::Origin(_)
         | ControlChange::RealtimeOff(_)
         | ControlChange::ActionJudged(_)
         | ControlChange::SessionEnded(_)
-        | ControlChange::SessionsEnded(_) => {}
+        | ControlChange::SessionsEnded(_)
+        | ControlChange::ContentBlocked(_)
+        | ControlChange::ContentAllowed(_) => {}
     });
 }

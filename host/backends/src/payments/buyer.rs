@@ -1,11 +1,14 @@
 //! Identifies the buyer of a request, for checkouts and for the list of payments.
 
-use http::HeaderMap;
+use http::header::InvalidHeaderValue;
+use http::{HeaderMap, HeaderValue};
 use ring::digest::{SHA256, digest};
 
+use super::model::COOKIE_SECONDS;
 use crate::control;
+use crate::deployments::serving::PageMounts;
 use crate::deployments::serving::pages::ServedPage;
-use crate::http::cookies::{HostCookie, has_several, host_token, host_tokens};
+use crate::http::cookies::{has_several, host_token, host_tokens};
 use crate::http::hosts::HostKind;
 use crate::visitors::{ActionCallerIdentity, Visitors};
 use svc_base::ids::DeploymentId;
@@ -61,9 +64,13 @@ impl Buyer {
     }
 }
 
-/// Returns the checkout cookie of the frontend at `slug`.
-pub(super) fn checkout_cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
-    HostCookie::for_page(&cookie_name(page), slug, secure)
+/// Returns the `Set-Cookie` headers of a frontend's checkout.
+pub(super) fn checkout_cookies(
+    page: &DeploymentId,
+    mounts: &PageMounts,
+    (token, secure): (&str, bool),
+) -> Result<Vec<HeaderValue>, InvalidHeaderValue> {
+    mounts.cookie_headers(&cookie_name(page), secure, (token, COOKIE_SECONDS))
 }
 
 fn cookie_name(page: &DeploymentId) -> String {

@@ -13,6 +13,7 @@ use super::service::{Payments, apply_verdict};
 use super::views::CheckoutView;
 use super::{cancellations, cookie_links, store};
 use crate::control;
+use crate::deployments::serving::PageMounts;
 use crate::deployments::serving::pages::ServedPage;
 use crate::projects;
 use crate::stripe::{CheckoutPurchase, HostedCheckout, NewCheckout, StripeClient, StripeError};
@@ -336,10 +337,14 @@ fn outcome_url(return_to: &Url, outcome: &str) -> String {
     url.into()
 }
 
-/// Resolves `return_to` on the requested host: a path at or below the page's own; `None` for any other text.
-pub(super) fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
-    let home = format!("/{slug}");
-    let path = return_to::validated_path(origin, slug, return_to.unwrap_or(&home))?;
+/// Resolves `return_to` on the requested host: a path of the page's mounts there; `None` for any other text.
+pub(super) fn return_address(
+    origin: &str,
+    mounts: &PageMounts,
+    return_to: Option<&str>,
+) -> Option<Url> {
+    let home = mounts.home();
+    let path = return_to::validated_path(origin, mounts, return_to.unwrap_or(&home))?;
     Url::parse(&format!("{origin}{path}")).ok()
 }
 
@@ -376,7 +381,7 @@ mod tests {
             (Some("/shop/\n"), None),
             (Some("javascript:alert(1)"), None),
         ] {
-            let url = return_address("http://a.example", "shop", return_to);
+            let url = return_address("http://a.example", &PageMounts::at_slug("shop"), return_to);
             let found = url.map(|url| outcome_url(&url, "success"));
             assert_eq!(found.as_deref(), expected, "{return_to:?}");
         }

@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use super::buyer::{self, Buyer};
 use super::checkout::{CheckoutRequest, return_address};
-use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, OfferList, PaymentList, PricedView, SessionList};
 use super::{Payments, operations};
@@ -210,7 +209,11 @@ pub async fn checkout(
     state.payments.provider()?;
     let input = body.form_or_json::<BeginCheckout>().await?.value;
     let origin = format!("{}://{}", state.config.scheme, context.authority);
-    let return_to = return_address(&origin, &slug, input.return_to.as_deref());
+    let mounts = state
+        .serving
+        .mounts_on_host(&context.host, &page, &slug)
+        .await?;
+    let return_to = return_address(&origin, &mounts, input.return_to.as_deref());
     let request = CheckoutRequest {
         price: input.price,
         return_to: return_to.ok_or_else(|| {
@@ -222,7 +225,6 @@ pub async fn checkout(
     let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
-    let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure);
     let mut response = if negotiate::accepts_by_name(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
@@ -230,8 +232,10 @@ pub async fn checkout(
     };
     let headers = response.headers_mut();
     if let Some(token) = begun.token {
-        let cookie = cookie.set_header(&token, COOKIE_SECONDS)?;
-        headers.insert(header::SET_COOKIE, cookie);
+        let set = (&*token, state.config.secure);
+        for cookie in buyer::checkout_cookies(&page.id, &mounts, set)? {
+            headers.append(header::SET_COOKIE, cookie);
+        }
     }
     headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
     Ok(response)

@@ -96,11 +96,14 @@ impl Realtime {
             }
             ControlChange::RealtimeOff(backend) => hub.end(backend, CloseReason::ENDED),
             // Live queries learn of new definitions as of a commit of their database.
-            ControlChange::BackendCreated(..)
+            ControlChange::Origin(_)
+            | ControlChange::BackendCreated(..)
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         });
         made
     }

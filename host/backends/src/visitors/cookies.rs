@@ -4,6 +4,7 @@ use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue};
 
 use super::model::SESSION_SECONDS;
+use crate::deployments::serving::PageMounts;
 use crate::http::cookies::{HostCookie, host_token, host_tokens};
 use svc_base::ids::DeploymentId;
 
@@ -51,15 +52,15 @@ pub(super) fn browser_token(headers: &HeaderMap, secure: bool) -> Option<&str> {
     host_token(headers, browser_name(secure), secure)
 }
 
-/// Returns the `Set-Cookie` header of a session; an empty token deletes the cookie.
-pub(super) fn session_cookie(
-    slug: &str,
+/// Returns the `Set-Cookie` headers of a session; an empty token deletes the cookie.
+pub(super) fn session_cookies(
+    mounts: &PageMounts,
     deployment: &DeploymentId,
     token: &str,
     secure: bool,
-) -> Result<HeaderValue, InvalidHeaderValue> {
+) -> Result<Vec<HeaderValue>, InvalidHeaderValue> {
     let seconds = if token.is_empty() { 0 } else { SESSION_SECONDS };
-    HostCookie::for_page(&session_name(deployment), slug, secure).set_header(token, seconds)
+    mounts.cookie_headers(&session_name(deployment), secure, (token, seconds))
 }
 
 /// Returns the header that ties a browser to the sign-ins that it begins.

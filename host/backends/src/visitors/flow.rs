@@ -78,7 +78,7 @@ impl Visitors {
         };
         let sign_in = PendingSignIn {
             id: self.infra.random.slug(26)?,
-            slug: page.slug.clone(),
+            slug: page.mounts.slug().to_owned(),
             deployment: page.frontend.id,
             provider: provider.settings.name.clone(),
             return_to,
@@ -107,9 +107,9 @@ impl Visitors {
             return Err(VisitorError::Unconfigured);
         }
         let return_to = match request.return_to.as_deref() {
-            None | Some("") => format!("/{}", page.slug),
-            Some(path) => return_to::validated_path(&page.origin, &page.slug, path)
-                .ok_or_else(|| VisitorError::ReturnTo(page.slug.clone()))?,
+            None | Some("") => page.mounts.home(),
+            Some(path) => return_to::validated_path(&page.origin, &page.mounts, path)
+                .ok_or_else(|| VisitorError::ReturnTo(page.mounts.slug().to_owned()))?,
         };
         Ok((offered, return_to))
     }
@@ -231,7 +231,8 @@ impl Visitors {
         }
         Ok(format!(
             "{}/{}/auth/complete?ticket={text}",
-            page.origin, page.slug
+            page.origin,
+            page.mounts.slug()
         ))
     }
 
@@ -247,12 +248,12 @@ impl Visitors {
             let failure = SignInFailure::new(SignInError::TicketInvalid, cause);
             Ok((None, failure_url(&page.origin, back, "-", &failure)))
         };
-        let home = format!("/{}", page.slug);
+        let home = page.mounts.home();
         let ticket = match ticket.map(|ticket| self.tickets.redeem(ticket, self.infra.clock.now()))
         {
             Some(TicketRedemption::Valid(ticket)) => *ticket,
             Some(TicketRedemption::Spent(back))
-                if return_to::validated_path(&page.origin, &page.slug, &back).is_some() =>
+                if return_to::validated_path(&page.origin, &page.mounts, &back).is_some() =>
             {
                 return refused(&back, "the ticket is used, or too old");
             }

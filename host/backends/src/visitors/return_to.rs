@@ -3,17 +3,17 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use crate::deployments::serving::PageMounts;
+
 /// Maximum length, in bytes.
 pub const MAX_BYTES: usize = 1024;
 /// Query parameter with the error of a failed sign-in.
 const ERROR_PARAMETER: &str = "auth_error";
 
-/// Checks a return path for the frontend `slug` on `origin`, and removes the error of an earlier sign-in from it; `None` if it is
-/// not a path of the frontend.
-pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> {
-    let home = format!("/{slug}");
-    let begins = wanted.strip_prefix(&home)?;
-    if !(begins.is_empty() || begins.starts_with(['/', '?', '#'])) || wanted.len() > MAX_BYTES {
+/// Checks a return path for the frontend of these mounts on `origin`, and removes the error of an earlier sign-in from it; `None` if it
+/// is not a path of the frontend.
+pub fn validated_path(origin: &str, mounts: &PageMounts, wanted: &str) -> Option<String> {
+    if !wanted.starts_with('/') || wanted.len() > MAX_BYTES {
         return None;
     }
     if wanted.contains(|c: char| c.is_control() || c == '\\') {
@@ -21,11 +21,12 @@ pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> 
     }
     let origin = Url::parse(origin).ok()?;
     let mut url = origin.join(wanted).ok()?;
-    let inside = url.path() == home || url.path().starts_with(&format!("{home}/"));
-    // A sign-in must not lead back to another sign-in, in whatever form the path is written.
     let path = percent_decode_str(url.path()).decode_utf8().ok()?;
-    let loops = path.starts_with(&format!("{home}/auth/"));
-    if url.origin() != origin.origin() || !inside || loops {
+    // A sign-in must not lead back to another sign-in, in whatever form the path is written.
+    let loops = mounts.has_in_folder("auth", &path);
+    // As it is written, and as it is read: neither leads out of the frontend.
+    let is_inside = mounts.has(url.path()) && mounts.has(&path);
+    if url.origin() != origin.origin() || !is_inside || loops {
         return None;
     }
     if url.query_pairs().any(|(name, _)| name == ERROR_PARAMETER) {
@@ -39,7 +40,8 @@ pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> 
             url.query_pairs_mut().extend_pairs(kept);
         }
     }
-    Some(without_origin(&url))
+    // A browser would read two slashes at the begin as another host.
+    Some(without_origin(&url)).filter(|path| !path.starts_with("//"))
 }
 
 /// Adds an error code to a return path.
@@ -61,6 +63,10 @@ mod tests {
     use super::*;
 
     const ORIGIN: &str = "https://a.example:444";
+
+    fn book() -> PageMounts {
+        PageMounts::at_slug("book")
+    }
 
     #[test]
     fn only_paths_of_the_frontend_are_led_back_to() {
@@ -87,6 +93,7 @@ mod tests {
             ("https://b.example/book", None),
             ("/book/../other", None),
             ("/book/%2e%2e/other", None),
+            ("/book%2F..%2Fother", None),
             ("/book/..\\other", None),
             ("/book\\..\\..\\other", None),
             ("/book/../../b", None),
@@ -98,13 +105,13 @@ mod tests {
             ("javascript:alert(1)", None),
         ] {
             assert_eq!(
-                validated_path(ORIGIN, "book", wanted).as_deref(),
+                validated_path(ORIGIN, &book(), wanted).as_deref(),
                 expected,
                 "{wanted}"
             );
         }
         let long = format!("/book?{}", "x".repeat(MAX_BYTES));
-        assert_eq!(validated_path(ORIGIN, "book", &long), None);
+        assert_eq!(validated_path(ORIGIN, &book(), &long), None);
     }
 
     #[test]

@@ -151,7 +151,9 @@ pub async fn complete(
     let ticket = single_query_value(uri.query(), "ticket").unwrap_or_default();
     let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(&headers, secure).map(str::to_owned);
-    let deployment = page.frontend.id;
+    let (deployment, mounts) = (page.frontend.id, page.mounts.clone());
+    let set_cookies =
+        |token: String| cookies::session_cookies(&mounts, &deployment, &token, secure);
     let before = cookies::session_token(&headers, &deployment, secure).map(sessions::hash_token);
     let completing = async move {
         let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
@@ -159,9 +161,8 @@ pub async fn complete(
     };
     let (token, location) = run_to_completion(completing).await?;
     let mut response = redirect_response(&location);
-    if let Some(token) = token {
-        let cookie = cookies::session_cookie(&slug, &deployment, &token, secure)?;
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    for cookie in token.map_or_else(|| Ok(Vec::new()), set_cookies)? {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)
 }
@@ -235,12 +236,14 @@ pub async fn logout(
         ));
     }
     visitors.end_sessions(&page, &headers).await?;
-    let cookie = cookies::session_cookie(&slug, &page.id, "", visitors.infra.config.secure)?;
-    let headers = [
-        (header::SET_COOKIE, cookie),
-        (header::CACHE_CONTROL, NO_STORE),
-    ];
-    Ok((StatusCode::NO_CONTENT, headers).into_response())
+    let mounts = visitors.mounts(&page, &slug).await?;
+    let secure = visitors.infra.config.secure;
+    let headers = [(header::CACHE_CONTROL, NO_STORE)];
+    let mut response = (StatusCode::NO_CONTENT, headers).into_response();
+    for cookie in cookies::session_cookies(&mounts, &page.id, "", secure)? {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
 }
 
 /// List visitors

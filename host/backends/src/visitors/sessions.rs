@@ -57,11 +57,14 @@ impl SessionCache {
             }
             ControlChange::SessionsEnded(project) => self.forget(project),
             ControlChange::Slug(_)
+            | ControlChange::Origin(_)
             | ControlChange::BackendCreated(..)
             | ControlChange::BackendEnded(_)
             | ControlChange::RealtimeOff(_)
             | ControlChange::ActionsDefined(_)
-            | ControlChange::ActionJudged(_) => {}
+            | ControlChange::ActionJudged(_)
+            | ControlChange::ContentBlocked(_)
+            | ControlChange::ContentAllowed(_) => {}
         }
     }
 
@@ -133,7 +136,7 @@ pub(super) fn is_own_origin(config: &Config, host: &HostKind, page: &ServedPage)
     match host {
         HostKind::Project(label) => label == host_label,
         HostKind::Sites => config.sites_domain.is_none(),
-        HostKind::Api | HostKind::Landing => false,
+        HostKind::Api | HostKind::Preview(_) | HostKind::Landing => false,
     }
 }
 

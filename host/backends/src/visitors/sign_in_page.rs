@@ -8,6 +8,7 @@ use super::Visitors;
 use super::model::VisitorError;
 use super::providers::SignInProvider;
 use super::state::PendingSignIn;
+use crate::deployments::serving::PageMounts;
 use crate::deployments::serving::pages::ServedPage;
 use crate::http::hosts::HostKind;
 use crate::projects::Project;
@@ -15,7 +16,8 @@ use crate::projects::Project;
 /// Frontend with sign-in.
 #[derive(Clone, Debug)]
 pub(super) struct FrontendWithSignIn {
-    pub slug: String,
+    /// Paths of the frontend on its origin.
+    pub mounts: PageMounts,
     pub frontend: Arc<ServedPage>,
     pub project: Project,
     pub origin: String,
@@ -38,6 +40,18 @@ impl Visitors {
         }
     }
 
+    /// Returns the paths of a frontend on its origin.
+    ///
+    /// # Errors
+    /// Errors of the look-up.
+    pub(super) async fn mounts(
+        &self,
+        page: &ServedPage,
+        slug: &str,
+    ) -> Result<PageMounts, VisitorError> {
+        Ok(self.serving.mounts(page, slug).await?)
+    }
+
     /// Returns the frontend at a slug of the requested host, with its project.
     ///
     /// # Errors
@@ -53,7 +67,7 @@ impl Visitors {
             return Err(VisitorError::NoSignIn);
         };
         Ok(FrontendWithSignIn {
-            slug: slug.to_owned(),
+            mounts: self.serving.mounts(&page, slug).await?,
             frontend: page,
             project,
             origin,

@@ -1,6 +1,8 @@
 //! Files of the user, opened relative to the handle of a folder. No name leads outside, no link is followed, and only regular files
 //! are opened, so that no read blocks.
 
+mod tree;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -15,6 +17,8 @@ use rustix::fs::RenameFlags;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::source::{self, MAX_BYTES, irregular_kind};
 use svc_base::random::Random;
+
+pub(crate) use tree::EntryKind;
 
 /// The most entries of a folder that is listed.
 const MAX_ENTRIES: usize = 10_000;

@@ -371,18 +371,32 @@ impl<'a> Applying<'a> {
     }
 }
 
-/// Lists the pages of a folder with their URLs.
-pub(super) async fn page_urls(
+/// Address of a page of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PageAddress {
+    /// Slug in the folder.
+    pub(super) slug: String,
+    /// Slug on the server, which may have a suffix.
+    pub(super) real_slug: String,
+    pub(super) url: String,
+}
+
+/// Lists the pages of a folder with their addresses.
+pub(super) async fn page_addresses(
     api: &ApiClient,
     folder: &ProjectFolder,
-) -> Result<Vec<(String, String)>> {
+) -> Result<Vec<PageAddress>> {
     let Some(state) = RemoteProjectState::find(api, &folder.manifest).await? else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
     for page in &folder.pages {
         if let Some(frontend) = state.find_frontend(page, folder)? {
-            found.push((page.slug.clone(), frontend.url.clone()));
+            found.push(PageAddress {
+                slug: page.slug.clone(),
+                real_slug: frontend.slug.clone(),
+                url: frontend.url.clone(),
+            });
         }
     }
     Ok(found)

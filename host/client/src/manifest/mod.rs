@@ -8,6 +8,7 @@ mod faults;
 mod idempotent_create;
 mod meetings;
 mod merge;
+mod pages;
 mod parts;
 mod plan;
 mod prices;
@@ -29,17 +30,20 @@ use serde::{Deserialize, Serialize};
 use super::actions::ActionFile;
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::files::DirectoryHandle;
+use super::sites::SiteFolder;
 use super::source::{self, SourceToPublish};
 use svc_base::digest::Digest;
 use svc_base::names::is_slug;
 
 use environments::Environments;
 use faults::{ManifestFault, offset_of};
+use pages::{LocalContent, LocalPage, LocalSite, ManifestPageEntry};
 use prices::PriceEntry;
 
 pub(super) use apply::ApplyCommand;
 pub use dev::{DevServerSettings, FolderDevCommand, StartedDevServer};
 pub(super) use environments::no_manifest_for;
+pub(super) use meetings::{IGNORE_FILE, file_name as state_file_name};
 pub(super) use pull::PullCommand;
 pub(super) use scaffold::InitCommand;
 
@@ -55,6 +59,8 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 const MAX_FOLDER_BYTES: usize = 256 << 20;
 /// The most files of a folder.
 const MAX_FOLDER_FILES: usize = 10_000;
+/// Title of the failure of a folder that is not there.
+const NO_SUCH_FOLDER: &str = "No such folder";
 /// Extension of SQL files.
 const SQL_EXTENSION: &str = "sql";
 
@@ -114,44 +120,6 @@ pub(super) struct Manifest {
     environment: Option<String>,
 }
 
-/// A page in a manifest: a file's name, or a table with a title.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(
-    untagged,
-    expecting = "a file's name, or a table with `file` and perhaps `title`"
-)]
-pub(super) enum ManifestPageEntry {
-    /// The file alone.
-    File(PathBuf),
-    /// The file with a title.
-    Table(TitledPageEntry),
-}
-
-/// A page with its title.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TitledPageEntry {
-    pub(super) file: PathBuf,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<String>,
-}
-
-impl ManifestPageEntry {
-    fn file(&self) -> &Path {
-        match self {
-            Self::File(file) => file,
-            Self::Table(table) => &table.file,
-        }
-    }
-
-    fn title(&self) -> Option<&str> {
-        match self {
-            Self::File(_) => None,
-            Self::Table(table) => table.title.as_deref(),
-        }
-    }
-}
-
 /// A migration in a file.
 #[derive(Clone, Debug)]
 pub(super) struct MigrationFile {
@@ -161,15 +129,6 @@ pub(super) struct MigrationFile {
     pub(super) path: PathBuf,
     pub(super) sql: String,
     pub(super) checksum: String,
-}
-
-/// A page with its source.
-#[derive(Clone, Debug)]
-pub(super) struct LocalPage {
-    /// Requested slug.
-    pub(super) slug: String,
-    pub(super) title: Option<String>,
-    pub(super) source: SourceToPublish,
 }
 
 /// Files and bytes that a folder may still have. A few names in a manifest can stand for more than the memory holds.
@@ -186,7 +145,7 @@ pub(super) struct ProjectFolder {
     /// Sorted by file name.
     pub(super) migrations: Vec<MigrationFile>,
     pub(super) actions: Vec<ActionFile>,
-    pub(super) pages: Vec<LocalPage>,
+    pages: Vec<LocalPage>,
 }
 
 impl AcceptedOwners {
@@ -194,7 +153,7 @@ impl AcceptedOwners {
     pub(super) const ALL: Self = Self { any_owner: true };
 
     /// Checks that the owner of a manifest is the user or root; `remedy` says how to do without.
-    fn check(self, owner: u32, path: &Path, remedy: &str) -> Result<()> {
+    pub(super) fn check(self, owner: u32, path: &Path, remedy: &str) -> Result<()> {
         let user = rustix::process::geteuid().as_raw();
         if self.any_owner || is_trusted_owner(owner, user, sudo_user()) {
             return Ok(());
@@ -289,7 +248,11 @@ impl Manifest {
             );
             return Err(ManifestFault::new(slug, detail).in_text(path, text));
         }
-        let pages = manifest.pages.values().map(ManifestPageEntry::file);
+        if let Some(site) = manifest.site_of_everything() {
+            let detail = "A site is a folder in this one, such as `dist`: what lies beside svc.toml is not published as a whole.";
+            return Err(ManifestFault::new(site, detail.to_owned()).in_text(path, text));
+        }
+        let pages = manifest.pages.values().map(ManifestPageEntry::path);
         let hidden = pages
             .chain([manifest.migrations(), manifest.actions()])
             .find(|name| is_hidden(name));
@@ -304,6 +267,18 @@ impl Manifest {
             Some(fault) => Err(fault.in_text(path, text)),
             None => Ok(manifest),
         }
+    }
+
+    /// Slug of a site whose folder is that of the manifest itself.
+    fn site_of_everything(&self) -> Option<&str> {
+        let mut pages = self.pages.iter();
+        let is_everything = |entry: &ManifestPageEntry| {
+            let mut parts = entry.path().components();
+            entry.site().is_some() && parts.all(|part| part == Component::CurDir)
+        };
+        pages
+            .find(|(_, entry)| is_everything(entry))
+            .map(|(slug, _)| slug.as_str())
     }
 
     /// The folder of migrations.
@@ -396,13 +371,11 @@ impl ProjectFolder {
         }
         let mut pages = Vec::new();
         for (slug, entry) in &manifest.pages {
-            let bytes = budget.read(folder, entry.file());
-            let bytes = bytes.map_err(|failure| missing_page(failure, folder, entry.file()))?;
-            let path = folder.display_path(entry.file());
+            let content = read_page(folder, entry, &mut budget);
             pages.push(LocalPage {
                 slug: slug.clone(),
                 title: entry.title().map(str::to_owned),
-                source: SourceToPublish::from_bytes(&path, &bytes, None)?,
+                content: content.map_err(|failure| missing_page(failure, folder, entry))?,
             });
         }
         Ok(Self {
@@ -430,19 +403,61 @@ impl ProjectFolder {
     }
 }
 
+/// Reads the file or the folder of a page.
+fn read_page(
+    folder: &DirectoryHandle,
+    entry: &ManifestPageEntry,
+    budget: &mut FolderBudget,
+) -> Result<LocalContent> {
+    let Some(site) = entry.site() else {
+        let bytes = budget.read(folder, entry.path())?;
+        let path = folder.display_path(entry.path());
+        return SourceToPublish::from_bytes(&path, &bytes, None).map(LocalContent::Page);
+    };
+    let path = folder.display_path(&site.folder);
+    let missing = || {
+        let detail = format!("{} is not there.", path.display());
+        CliFailure::new(FailureExitCode::NotFound, NO_SUCH_FOLDER, detail)
+    };
+    let opened = folder.open_folder(&site.folder)?.ok_or_else(missing)?;
+    let (site, options) = (SiteFolder::of_handle(opened)?, site.options());
+    let manifest = folder.display_path(Path::new(MANIFEST_FILE));
+    site.check_options(&options)
+        .map_err(|failure| failure.with_file(&manifest))?;
+    Ok(LocalContent::Site(LocalSite {
+        folder: site,
+        options,
+    }))
+}
+
 /// Failure of a page whose file is not there, with the place where svc.toml names it.
-fn missing_page(failure: CliFailure, folder: &DirectoryHandle, file: &Path) -> CliFailure {
-    if !failure.is_not_found() {
+fn missing_page(
+    failure: CliFailure,
+    folder: &DirectoryHandle,
+    entry: &ManifestPageEntry,
+) -> CliFailure {
+    let is_site = entry.site().is_some();
+    // A file that a build takes away while its folder is read is none that svc.toml names.
+    if !failure.is_not_found() || (is_site && !failure.is_titled(NO_SUCH_FOLDER)) {
         return failure;
     }
+    let file = entry.path();
     let manifest = Path::new(MANIFEST_FILE);
     let text = folder.read_text(manifest).unwrap_or_default();
     let offset = offset_of(&text, &file.to_string_lossy());
     let detail = format!("{} is not there.", folder.display_path(file).display());
     let place = (&*folder.display_path(manifest), &*text);
-    let mut failure = CliFailure::in_text("No such file", detail, place, offset);
+    let title = if is_site {
+        NO_SUCH_FOLDER
+    } else {
+        "No such file"
+    };
+    let mut failure = CliFailure::in_text(title, detail, place, offset);
     failure.exit = FailureExitCode::NotFound;
-    failure
+    match is_site {
+        true => failure.with_hint("Has the build run?"),
+        false => failure,
+    }
 }
 
 /// Lists the SQL files of a folder, sorted by name. A missing folder is an error only if the manifest names it.
@@ -452,7 +467,7 @@ fn sql_files(folder: &DirectoryHandle, below: &Path, is_named: bool) -> Result<V
         None if !is_named => Ok(Vec::new()),
         None => Err(CliFailure::new(
             FailureExitCode::NotFound,
-            "No such folder",
+            NO_SUCH_FOLDER,
             format!(
                 "{} is not there, and svc.toml names it.",
                 folder.display_path(below).display()

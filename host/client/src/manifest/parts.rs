@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::LocalPage;
+use super::pages::LocalPage;
 use super::prices::{Interval, PriceEntry};
 use super::remote_state::{RemoteAction, RemoteFrontend, RemotePrice};
 use crate::actions::ActionFile;
@@ -42,7 +42,7 @@ impl PageText {
     /// Text of a page in the folder.
     pub(super) fn of_folder(page: &LocalPage) -> Self {
         Self {
-            sha256: Digest::of(page.source.content.as_bytes()).to_string(),
+            sha256: page.sha256(),
             title: page.title.clone(),
         }
     }

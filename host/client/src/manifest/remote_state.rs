@@ -3,14 +3,15 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::pages::{FrontendType, LocalPage};
 use super::prices::Interval;
 use super::suffixes::{PagesApart, is_suffixed, several_pages};
-use super::{LocalPage, Manifest, ProjectFolder};
+use super::{Manifest, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::Result;
 use crate::projects::{self, RemoteProject};
-use svc_sources::ContentType;
+use crate::sites::RemoteSite;
 
 /// A frontend on the server.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,7 +21,7 @@ pub(super) struct RemoteFrontend {
     pub(super) slug: String,
     pub(super) url: String,
     #[serde(rename = "type")]
-    pub(super) content_type: ContentType,
+    pub(super) frontend_type: FrontendType,
     pub(super) title: String,
     pub(super) state: String,
     pub(super) content_sha256: Option<String>,
@@ -179,6 +180,19 @@ impl RemoteCatalog {
         }
         found
     }
+}
+
+/// Reads the files of a site: those of a revision, else the live ones.
+///
+/// # Errors
+/// Failures of the server, and an answer that is none.
+pub(super) async fn fetch_site(
+    api: &ApiClient,
+    (project, slug): (&str, &str),
+    revision: Option<&str>,
+) -> Result<RemoteSite> {
+    let asked = api.call(&endpoints::CONTENT, &[project, slug]);
+    RemoteSite::parse(asked.query("revision_id", revision).send().await?)
 }
 
 impl RemoteProjectState {

@@ -17,6 +17,7 @@ use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::output::{escape_line, member_text, server_note};
 use crate::progress::TerminalProgressBar;
 use crate::projects::RemoteProject;
+use crate::sites::{MAX_ROUNDS, SiteFolder, SitePublisher, publishing_hints};
 use svc_base::fault;
 
 /// Fault point after the answer to a release, at which tests end the process.
@@ -158,7 +159,8 @@ impl PlanRunner<'_> {
     ) -> Result<()> {
         let mut parts = parts.to_vec();
         let mut limits = ReleaseLimits::DEFAULT;
-        let mut done = 0;
+        let (mut done, mut rounds) = (0, 0);
+        self.send_few_files(&parts, project).await?;
         while done < parts.len() {
             let count = limits.fitting(self.folder, &parts[done..]);
             let is_last = done + count == parts.len();
@@ -168,10 +170,14 @@ impl PlanRunner<'_> {
             match asked.body(body).send().await {
                 Ok(answer) => {
                     self.tell_pages(sent, &answer);
-                    done += count;
+                    (done, rounds) = (done + count, 0);
                     fault::point(RELEASE_ANSWERED);
                 }
                 Err(failure) if is_too_long(&failure) && count > 1 => limits.halve(),
+                Err(failure) if failure.code() == "files_missing" && rounds < MAX_ROUNDS => {
+                    rounds += 1;
+                    self.send_missing_files(sent, &failure, project).await?;
+                }
                 Err(failure) => {
                     if choose_free_slug(&failure, sent, self.folder)?.is_none() {
                         let failure = with_part_files(failure, sent, self.folder);
@@ -184,6 +190,43 @@ impl PlanRunner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Sends the new files of sites that have few.
+    async fn send_few_files(&self, parts: &[ReleasePart], project: &RemoteProject) -> Result<()> {
+        for (site, base) in parts.iter().filter_map(|part| part.site(self.folder)) {
+            if let Some(base) = base {
+                let publisher = self.publisher(&site.folder, project);
+                publisher.send_few(base).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the files of sites that the server has said to be missing.
+    async fn send_missing_files(
+        &self,
+        parts: &[ReleasePart],
+        failure: &CliFailure,
+        project: &RemoteProject,
+    ) -> Result<()> {
+        for (site, _) in parts.iter().filter_map(|part| part.site(self.folder)) {
+            let publisher = self.publisher(&site.folder, project);
+            publisher.send_missing(failure).await?;
+        }
+        Ok(())
+    }
+
+    fn publisher<'a>(
+        &'a self,
+        site: &'a SiteFolder,
+        project: &'a RemoteProject,
+    ) -> SitePublisher<'a> {
+        SitePublisher {
+            api: self.api,
+            project: &project.id,
+            site,
+        }
     }
 
     /// Says where new pages are, and what the server warns of.
@@ -203,23 +246,28 @@ impl PlanRunner<'_> {
                 continue;
             };
             let page = &self.folder.pages[*number];
-            self.warn(&page.source.path, answered);
+            self.warn(page.path(), answered);
+            let url = member_text(answered, "url");
             if *is_new {
                 if *slug != page.slug {
                     self.note(&format!("`{}` was taken: the page is `{slug}`.", page.slug));
                 }
-                let url = member_text(answered, "url");
                 self.note(&format!("{} is at {url}", page.slug));
+            }
+            if let Some(site) = page.site() {
+                let hints = publishing_hints(&site.folder, slug, &url, false);
+                hints.iter().for_each(|hint| self.note(hint));
             }
         }
     }
 
     fn warn(&self, file: &Path, page: &Value) {
         for warning in page["warnings"].as_array().into_iter().flatten() {
+            let line = warning["line"].as_u64();
             self.note(&format!(
-                "warning: {}:{}: {}",
+                "warning: {}{}: {}",
                 escape_line(&file.display().to_string()),
-                server_note(&member_text(warning, "line")),
+                line.map_or_else(String::new, |line| format!(":{line}")),
                 server_note(&member_text(warning, "detail"))
             ));
         }

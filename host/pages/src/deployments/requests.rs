@@ -1,11 +1,29 @@
 //! Checks that requests to publish share.
 
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+
 use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use svc_base::names::{is_slug, is_uuid};
 
 /// The longest title of a page, in characters.
 pub const MAX_TITLE_CHARACTERS: usize = 200;
+
+/// Field that only another type of deployment has: `null` is its absence, and anything else is refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OtherTypesField;
+
+impl<'de> Deserialize<'de> for OtherTypesField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Option::<IgnoredAny>::deserialize(deserializer)? {
+            None => Ok(Self),
+            Some(_) => Err(D::Error::custom(
+                "a field that this `type` does not have: leave it out",
+            )),
+        }
+    }
+}
 
 /// Refuses a wanted slug that cannot be one, by the name of its field.
 ///

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::Deployment;
+use super::model::{Deployment, DeploymentType};
+use super::open_tabs;
+use super::sites::SiteSize;
 use crate::content::Digest;
 use crate::control::{Error, NamedColumnReader, Tx};
 use svc_base::clock::Timestamp;
@@ -23,7 +25,7 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     Ok(Deployment {
         id: row.get("id")?,
         slug: row.get("slug")?,
-        content_type: parse_content_type(&row.get::<String>("content_type")?)?,
+        content_type: parse_type(&row.get::<String>("content_type")?)?,
         title: row.get("title")?,
         one_time: row.get("one_time")?,
         password_hash: row.get("password_hash")?,
@@ -38,6 +40,23 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     })
 }
 
+pub(super) fn parse_type(text: &str) -> rusqlite::Result<DeploymentType> {
+    text.parse().map_err(|_| rusqlite::Error::InvalidQuery)
+}
+
+/// Reads the number and length of a site's files; a page has none.
+pub(super) fn read_site_size(
+    row: &NamedColumnReader<'_, '_>,
+) -> rusqlite::Result<Option<SiteSize>> {
+    let files: Option<i64> = row.get("site_files")?;
+    let bytes: Option<i64> = row.get("site_bytes")?;
+    Ok(files.zip(bytes).map(|(files, bytes)| SiteSize {
+        files: files.unsigned_abs(),
+        bytes: bytes.unsigned_abs(),
+    }))
+}
+
+/// Parses the type of a page's source, in a query that leaves sites out.
 pub(super) fn parse_content_type(text: &str) -> rusqlite::Result<ContentType> {
     text.parse().map_err(|_| rusqlite::Error::InvalidQuery)
 }
@@ -80,14 +99,28 @@ pub(super) fn is_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     remember_token(tx, id, now)?;
     let mut unused = remove_history(tx, id)?;
-    let digests: Option<[Option<Digest>; 2]> = tx
+    let removed: Option<([Option<Digest>; 3], ProjectId, String)> = tx
         .prepare_cached(
-            "DELETE FROM deployments WHERE id = ?1 RETURNING source_digest, artifact_digest",
+            "DELETE FROM deployments WHERE id = ?1
+             RETURNING source_digest, artifact_digest, immutable_digest, project_id, content_type",
         )?
-        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))
+        .query_row([id], |row| {
+            let digests = [row.get(0)?, row.get(1)?, row.get(2)?];
+            Ok((digests, row.get(3)?, row.get(4)?))
+        })
         .optional()?;
-    let was_there = digests.is_some();
-    unused.extend(digests.into_iter().flatten().flatten());
+    let was_there = removed.is_some();
+    if let Some((digests, project, type_name)) = removed {
+        unused.extend(digests.into_iter().flatten());
+        if parse_type(&type_name)?.is_site() {
+            // A share has its files for itself.
+            let owner = match project == ProjectId::QUICK_SHARES {
+                true => id.to_string(),
+                false => project.to_string(),
+            };
+            look_through_files(tx, &owner)?;
+        }
+    }
     for digest in unused {
         mark_garbage(tx, &digest, now)?;
     }
@@ -98,18 +131,19 @@ pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<b
 fn remove_history(tx: &Tx<'_>, id: &DeploymentId) -> Result<BTreeSet<Digest>, Error> {
     let mut named = BTreeSet::new();
     let mut removing = tx.prepare_cached(
-        "DELETE FROM revisions WHERE deployment_id = ?1 RETURNING source_digest, preview_digest",
+        "DELETE FROM revisions WHERE deployment_id = ?1 RETURNING source_digest, preview_digest, immutable_digest",
     )?;
     let mut removed = removing.query([id])?;
     while let Some(row) = removed.next()? {
         named.extend(
-            [row.get::<_, Option<Digest>>(0)?, row.get(1)?]
+            [row.get::<_, Option<Digest>>(0)?, row.get(1)?, row.get(2)?]
                 .into_iter()
                 .flatten(),
         );
     }
     tx.prepare_cached("DELETE FROM releases WHERE deployment_id = ?1")?
         .execute([id])?;
+    named.extend(open_tabs::forget_all(tx, id)?);
     Ok(named)
 }
 
@@ -148,6 +182,24 @@ pub(super) fn list_expired(
     .collect()
 }
 
+/// Returns the object with the encodings of a file of a site, if they are made for whose file it is: a project, or a share for itself.
+pub(super) fn find_encodings(
+    c: &Connection,
+    site: &DeploymentId,
+    file: &Digest,
+) -> rusqlite::Result<Option<Digest>> {
+    c.prepare_cached(
+        "SELECT b.encoded_digest FROM deployments d
+         JOIN blobs b ON b.owner_id = iif(d.project_id = ?3, d.id, d.project_id) AND b.digest = ?2
+         WHERE d.id = ?1",
+    )?
+    .query_row(params![site, file, ProjectId::QUICK_SHARES], |row| {
+        row.get(0)
+    })
+    .optional()
+    .map(Option::flatten)
+}
+
 /// Ids of the one-time shares that are there.
 pub(super) fn one_time_ids(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
     c.prepare("SELECT id FROM deployments WHERE one_time = 1")?
@@ -165,6 +217,16 @@ pub(super) fn mark_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Resu
     Ok(())
 }
 
+/// Notes that a revision of an owner's sites ends, so that files of it may have lost their last name. A sweep that is under way begins
+/// anew.
+pub(super) fn look_through_files(tx: &Tx<'_>, owner: &str) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE file_owners SET is_due = 1, version = version + 1 WHERE owner_id = ?1",
+    )?
+    .execute([owner])?;
+    Ok(())
+}
+
 /// Whether any row refers to this content.
 pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result<bool> {
     c.prepare_cached(
@@ -172,7 +234,14 @@ pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result
              OR EXISTS (SELECT 1 FROM deployments WHERE artifact_digest = ?1)
              OR EXISTS (SELECT 1 FROM runtimes WHERE digest = ?1)
              OR EXISTS (SELECT 1 FROM revisions WHERE source_digest = ?1)
-             OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)",
+             OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)
+             OR EXISTS (SELECT 1 FROM blobs WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM deployments WHERE immutable_digest = ?1)
+             OR EXISTS (SELECT 1 FROM revisions WHERE immutable_digest = ?1)
+             OR EXISTS (SELECT 1 FROM former_revisions WHERE deletions_digest = ?1)
+             OR EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)
+             OR EXISTS (SELECT 1 FROM blobs WHERE encoded_digest = ?1)
+             OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)",
     )?
     .query_row([digest], |row| row.get(0))
 }

@@ -4,8 +4,10 @@ use maud::{Markup, html};
 
 use super::page::snippet;
 use crate::config::{Config, format_duration};
+use crate::deployments::shares::requests::MAX_SHARE_FILES;
 use svc_sandbox::ContentType;
 use svc_sources::LANGUAGES;
+use svc_sources::media::MEDIA_EXTENSIONS;
 
 const SHARE: &str = include_str!("../../../assets/connect/share.sh");
 
@@ -22,11 +24,13 @@ pub(super) fn share_form(config: &Config, api: &str, keeps: bool) -> Markup {
         .map(|(extension, name)| format!("{extension}:{name}"))
         .collect();
     let languages = languages.join(" ");
+    let media = MEDIA_EXTENSIONS.map(|(extension, _)| extension).join(" ");
     html! {
         section.share aria-labelledby="now" {
             h2 #now { "Share something now" }
             form #share method="post" action="/_svc/share" data-api=(api) data-keeps=[keeps.then_some("yes")]
-                data-most=(config.limits.body_bytes) data-languages=(languages) autocomplete="off" {
+                data-most=(config.limits.body_bytes) data-files=(MAX_SHARE_FILES) data-media=(media) data-languages=(languages)
+                autocomplete="off" {
                 div.write {
                     (content_section())
                     (options_section(config))
@@ -68,7 +72,7 @@ fn content_type_choices() -> impl Iterator<Item = ContentType> {
 
 fn content_section() -> Markup {
     html! {
-        fieldset {
+        fieldset #kinds {
             legend { "What is it?" }
             div.types {
                 @for one in content_type_choices() {
@@ -84,9 +88,14 @@ fn content_section() -> Markup {
             div.above {
                 label for="content" { "Content" }
                 label.file.scripted { "Open a file" input #file type="file"; }
+                label.file.scripted { "Open a folder" input #folder type="file" webkitdirectory; }
             }
             textarea.field #content name="content" required spellcheck="false" autocapitalize="none" {}
-            p.soft.scripted #guess role="status" { "Or drop a file here, or paste one." }
+            div #held hidden {
+                p #held-said role="status" {}
+                button.plain #let-go type="button" { "Take it out" }
+            }
+            p.soft.scripted #guess role="status" { "Or drop a file or a folder here, or paste a file." }
         }
     }
 }

@@ -23,6 +23,7 @@ static SCRIPT: LazyLock<String> =
 const SCRIPT_PARTS: &str = concat!(
     include_str!("../../../assets/landing/form.js"),
     include_str!("../../../assets/landing/preview.js"),
+    include_str!("../../../assets/landing/folders.js"),
     include_str!("../../../assets/landing/files.js"),
     include_str!("../../../assets/landing/draft.js"),
     include_str!("../../../assets/landing/publish.js"),

@@ -22,8 +22,19 @@ pub struct AdmissionLayerState {
     pub authenticator: Authenticator,
     /// Has the principals' buckets.
     pub rate_limits: Arc<RateLimits>,
+    /// Bucket of the routes.
+    pub bucket: OwnerBucket,
     /// Large answers that wait for their readers.
     pub answers: HeldAnswerBudget,
+}
+
+/// Bucket of a principal from which a request takes its token.
+#[derive(Clone, Copy, Debug)]
+pub enum OwnerBucket {
+    /// Bucket of routes without a limit of their own.
+    Usual,
+    /// Bucket of files that are sent ahead of a publication: a folder has many.
+    Blob,
 }
 
 /// Admits a request with a valid credential, and puts its caller into the extensions for the extractors.
@@ -47,7 +58,10 @@ pub async fn admit(
         return Problem::from(full).into_response();
     }
     request.extensions_mut().insert(caller);
-    let limits = &admission.rate_limits.owner;
+    let limits = match admission.bucket {
+        OwnerBucket::Usual => &admission.rate_limits.owner,
+        OwnerBucket::Blob => &admission.rate_limits.blob,
+    };
     let answer = limits.run_if_allowed(&bucket, request, next);
     let answer = flow.clone().scope(with_actor(actor, answer)).await;
     admission.answers.hold(flow, answer).await

@@ -8,7 +8,7 @@ mod identity;
 mod operation;
 mod tokens;
 
-pub use admit::{AdmissionLayerState, admit};
+pub use admit::{AdmissionLayerState, OwnerBucket, admit};
 pub use authority::{
     Admin, AuthorizedCaller, CallerChoosingWorkspace, Editor, MinimumRole, Owner, RoleProof, Viewer,
 };

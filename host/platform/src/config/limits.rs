@@ -87,8 +87,36 @@ limits! {
     owner_burst = 100, 1;
     /// A request's body, in bytes.
     body_bytes = 1_048_576, 1;
-    /// The body of a project's release, in bytes.
+    /// The body of a project's release, or of a site's publication, in bytes.
     site_body_bytes = 4_194_304, 1;
+    /// Files of a site on the free plan.
+    site_files_free = 2_000, 1;
+    /// Files of a site on the pro plan.
+    site_files_pro = 10_000, 1;
+    /// Files of a site on the free plan together, in bytes.
+    site_bytes_free = 52_428_800, 1;
+    /// Files of a site on the pro plan together, in bytes.
+    site_bytes_pro = 524_288_000, 1;
+    /// One file of a project on the free plan, in bytes.
+    file_bytes_free = 10_485_760, 1;
+    /// One file of a project on the pro plan, in bytes.
+    file_bytes_pro = 52_428_800, 1;
+    /// Files of a project on the free plan together, each distinct one once, in bytes.
+    storage_bytes_free = 104_857_600, 0;
+    /// Files of a project on the pro plan together, each distinct one once, in bytes.
+    storage_bytes_pro = 2_147_483_648, 0;
+    /// Files of all projects together, in bytes.
+    storage_total_bytes = 21_474_836_480, 0;
+    /// Time for which a file that was sent waits for a publication that names it, in seconds.
+    staged_seconds = 86_400, 1;
+    /// Time for which a draft of a site is kept that was never live, in seconds.
+    draft_seconds = 2_592_000, 1;
+    /// Time for which tabs that were opened before a release of a site get the files of then, in seconds.
+    skew_seconds = 86_400, 0;
+    /// Files sent a minute and principal.
+    blob_per_minute = 6_000, 1;
+    /// Files sent at once.
+    blob_burst = 2_000, 1;
     /// The body of an op or query, in bytes.
     op_body_bytes = 65_536, 1;
     /// A backend's database, in bytes.

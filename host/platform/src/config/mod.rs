@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use svc_base::ids::RevisionId;
 use url::Url;
 
 use address::is_loopback;
@@ -430,6 +431,9 @@ pub struct Config {
     pub secure: bool,
 }
 
+/// Beginning of the labels of previews' origins.
+pub const PREVIEW_LABEL_PREFIX: &str = "r-";
+
 impl Config {
     /// Returns the origin of a project, or that of the sites host if projects have none of their own.
     pub fn project_origin(&self, host_label: &str) -> String {
@@ -437,6 +441,25 @@ impl Config {
             Some(domain) => format!("{}://{host_label}.{domain}", self.scheme),
             None => self.sites_url.clone(),
         }
+    }
+
+    /// Returns the origin of its own at which a site's revision is previewed; `None` where certificates are ordered host by host, or
+    /// projects have no origins either.
+    pub fn preview_origin(&self, revision: RevisionId) -> Option<String> {
+        let domain = self
+            .sites_domain
+            .as_ref()
+            .filter(|_| self.covers_all_labels())?;
+        let label = revision.to_host_characters();
+        Some(format!(
+            "{}://{PREVIEW_LABEL_PREFIX}{label}.{domain}",
+            self.scheme
+        ))
+    }
+
+    /// Whether every host below the sites domain is answered with the certificate that is there, or without one.
+    pub fn covers_all_labels(&self) -> bool {
+        !matches!(self.certificates, Some(CertificateSettings::Acme(_)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use svc_sources::ContentType;
+use svc_sources::media::MEDIA_EXTENSIONS;
 
 use super::Limits;
 
@@ -44,6 +45,7 @@ fn placeholder_value(name: &str, limits: &Value) -> Option<String> {
         "content_types" => ContentType::list(ContentType::phrase),
         "type_names" => ContentType::list(ContentType::as_str),
         "extensions" => extensions(),
+        "media_extensions" => MEDIA_EXTENSIONS.map(|(extension, _)| extension).join(", "),
         _ => format_limit(name, limits.get(name)?.as_u64().unwrap_or_default()),
     })
 }

@@ -57,7 +57,7 @@ pub struct EncodedVariant {
     pub bytes: Bytes,
 }
 
-/// A page in all of its encodings; identity is always among them.
+/// A page in all of its encodings; identity is among them, unless the page itself is stored elsewhere.
 #[derive(Clone, Debug)]
 pub struct EncodedPage {
     /// Variants in the server's order of preference, identity last.
@@ -131,8 +131,23 @@ impl EncodedPage {
         Ok(object.into())
     }
 
+    /// Leaves out the page itself, which is stored beside its encodings.
+    #[must_use]
+    pub fn without_identity(mut self) -> Self {
+        self.variants
+            .retain(|variant| variant.encoding != Encoding::Identity);
+        self
+    }
+
     /// Reads a stored object; `None` if it is malformed.
     pub fn from_object(object: &Bytes) -> Option<Self> {
+        let page = Self::encodings_from_object(object)?;
+        let last = page.variants.last()?;
+        (last.encoding == Encoding::Identity).then_some(page)
+    }
+
+    /// Reads a stored object that may be without the page itself; `None` if it is malformed.
+    pub fn encodings_from_object(object: &Bytes) -> Option<Self> {
         let end = object.iter().position(|&b| b == b'\n')?;
         let header: EncodedPageHeader = serde_json::from_slice(&object[..end]).ok()?;
         let mut at = end + 1;
@@ -147,11 +162,7 @@ impl EncodedPage {
             });
             at = next;
         }
-        let whole = at == object.len()
-            && variants
-                .last()
-                .is_some_and(|v| v.encoding == Encoding::Identity);
-        whole.then_some(Self { variants })
+        (at == object.len()).then_some(Self { variants })
     }
 }
 
@@ -164,6 +175,15 @@ pub fn gzip_quickly(text: &[u8]) -> std::io::Result<Bytes> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(text.len() / 3), level);
     encoder.write_all(text)?;
     Ok(encoder.finish()?.into())
+}
+
+/// Compresses a text as [`EncodedPage::compress`] does, so that what is stored of it later is the same, byte for byte.
+///
+/// # Errors
+/// Like [`EncodedPage::compress`].
+pub fn gzip_as_stored(text: &[u8]) -> std::io::Result<Bytes> {
+    let bytes = gzip(text, &|| true)?;
+    Ok(bytes.unwrap_or_default().into())
 }
 
 /// Feeds a page to an encoder, a large one in chunks; returns false if it was stopped.
@@ -280,5 +300,9 @@ mod tests {
         assert!(EncodedPage::from_object(&object).is_some());
         assert!(EncodedPage::from_object(&object.slice(..object.len() - 1)).is_none());
         assert!(EncodedPage::from_object(&Bytes::from_static(b"{}\n")).is_none());
+        let without = artifact.without_identity().to_object().unwrap();
+        assert!(EncodedPage::from_object(&without).is_none());
+        let read = EncodedPage::encodings_from_object(&without).unwrap();
+        assert!(read.variants.is_empty());
     }
 }

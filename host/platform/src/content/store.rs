@@ -185,11 +185,29 @@ impl ContentStore {
         }
     }
 
+    /// Reads an object, if there is one, and compares it with its digest, wherever the store is: what is read in parts has no
+    /// reader who would notice that one of them is another one.
+    ///
+    /// # Errors
+    /// Like [`ContentStore::get`].
+    pub async fn get_compared(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
+        match self.get(digest).await? {
+            // A remote one was compared.
+            Some(object) if !self.is_remote() => self.compare(*digest, object).await.map(Some),
+            found => Ok(found),
+        }
+    }
+
     /// Compares an object from a remote store with its digest.
     async fn verify(&self, digest: Digest, object: Bytes) -> Result<Bytes, Error> {
-        if !self.is_remote() {
-            return Ok(object);
+        match self.is_remote() {
+            true => self.compare(digest, object).await,
+            false => Ok(object),
         }
+    }
+
+    /// Compares an object with its digest.
+    async fn compare(&self, digest: Digest, object: Bytes) -> Result<Bytes, Error> {
         let found = if object.len() < LARGE_BYTES {
             Digest::of(&object)
         } else {

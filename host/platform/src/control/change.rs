@@ -14,6 +14,8 @@ use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 pub enum ControlChange {
     /// The content of a slug changed, or the slug ended.
     Slug(String),
+    /// The origin of a project, given by its label, may lead to another frontend.
+    Origin(String),
     /// A backend was created. The work of its database counts for this workspace.
     BackendCreated(BackendId, WorkspaceId),
     /// A backend was deleted.
@@ -28,6 +30,10 @@ pub enum ControlChange {
     SessionEnded([u8; 32]),
     /// Some or all sessions of a project's visitors ended.
     SessionsEnded(ProjectId),
+    /// The operator has blocked the content of this SHA-256.
+    ContentBlocked([u8; 32]),
+    /// The operator allows the content of this SHA-256 again.
+    ContentAllowed([u8; 32]),
 }
 
 impl ControlChange {
@@ -98,6 +104,7 @@ mod tests {
         let workspace = WorkspaceId::new(&clock, &random).unwrap();
         let changes = vec![
             ControlChange::Slug("garden".to_owned()),
+            ControlChange::Origin("garden-acme".to_owned()),
             ControlChange::BackendCreated(backend, workspace),
             ControlChange::BackendEnded(backend),
             ControlChange::RealtimeOff(backend),
@@ -105,9 +112,11 @@ mod tests {
             ControlChange::ActionJudged(backend),
             ControlChange::SessionEnded([7; 32]),
             ControlChange::SessionsEnded(project),
+            ControlChange::ContentBlocked([8; 32]),
+            ControlChange::ContentAllowed([9; 32]),
         ];
         let sent = ControlChange::to_bytes(&changes).unwrap();
-        assert!(sent.starts_with(br#"[{"slug":"garden"},{"backend_created":["#));
+        assert!(sent.starts_with(br#"[{"slug":"garden"},{"origin":"garden-acme"},"#));
         assert_eq!(ControlChange::from_bytes(&sent).unwrap(), changes);
         let none = ControlChange::to_bytes(&[]).unwrap();
         assert!(none.is_empty() && ControlChange::from_bytes(&none).unwrap().is_empty());

@@ -31,6 +31,8 @@ const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../../migrations/0020_action_ends.sql"),
     include_str!("../../../migrations/0021_key_roles.sql"),
     include_str!("../../../migrations/0022_price_intervals.sql"),
+    include_str!("../../../migrations/0023_files.sql"),
+    include_str!("../../../migrations/0024_sites.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;

@@ -34,7 +34,8 @@ tables! {
     Control {
         "workspaces": "workspaces" "keys" "users" "memberships" "subscriptions" "ended_workspaces";
         "projects": "projects" "resting_labels";
-        "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports";
+        "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports"
+            "blobs" "file_objects" "file_owners" "file_totals" "former_revisions" "blocked";
         "backends": "backends" "ledger" "actions" "ended_actions";
         "visitors": "visitors" "visitor_sessions";
         "payments": "payment_products" "payment_prices" "payment_sessions" "payment_mirrors" "payment_endings"

@@ -16,6 +16,8 @@ pub struct HttpRequestContext {
     pub client: ClientIp,
     /// Kind of the named host.
     pub host: HostKind,
+    /// Whether the client has left out the slug of the site at the root of the host, which the path begins with all the same.
+    pub at_root: bool,
     /// The `Host` as it was sent.
     pub authority: Arc<str>,
     /// The request's id.

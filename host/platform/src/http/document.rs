@@ -1,5 +1,7 @@
 //! Finished documents as answers: content negotiation, validators, ranges (RFC 9110).
 
+use std::ops::Range;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -141,31 +143,42 @@ pub fn respond(
         }
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
-    let mut response = Response::new(Body::empty());
-    match negotiate::requested_range(request, tag, bytes.len()) {
-        RequestedRange::Whole => *response.body_mut() = Body::from(bytes.clone()),
+    let (status, part) = requested_part(&mut headers, etag, bytes.len(), request)?;
+    let mut response = Response::new(Body::from(bytes.slice(part)));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+/// Returns the part of a document that a request is answered, with its status; adds the header of a part.
+///
+/// # Errors
+/// `range_not_satisfiable`.
+pub fn requested_part(
+    headers: &mut HeaderMap,
+    etag: &HeaderValue,
+    length: usize,
+    request: &HeaderMap,
+) -> Result<(StatusCode, Range<usize>), Problem> {
+    let tag = etag.to_str().unwrap_or_default();
+    match negotiate::requested_range(request, tag, length) {
+        RequestedRange::Whole => Ok((StatusCode::OK, 0..length)),
         RequestedRange::Part(range) => {
-            let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bytes.len());
+            let part = format!("bytes {}-{}/{length}", range.start, range.end - 1);
             let part = HeaderValue::try_from(part).map_err(|e| Problem::internal(&e))?;
             headers.insert(header::CONTENT_RANGE, part);
-            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            *response.body_mut() = Body::from(bytes.slice(range));
+            Ok((StatusCode::PARTIAL_CONTENT, range))
         }
         RequestedRange::Unsatisfiable => {
-            let length = HeaderValue::try_from(format!("bytes */{}", bytes.len()));
-            return Err(Problem::new(
+            let all = HeaderValue::try_from(format!("bytes */{length}"));
+            Err(Problem::new(
                 ProblemCode::RangeNotSatisfiable,
-                format!(
-                    "There are {} bytes, and none in the range that was asked for.",
-                    bytes.len()
-                ),
+                format!("There are {length} bytes, and none in the range that was asked for."),
             )
             .header(
                 header::CONTENT_RANGE,
-                length.map_err(|e| Problem::internal(&e))?,
-            ));
+                all.map_err(|e| Problem::internal(&e))?,
+            ))
         }
     }
-    *response.headers_mut() = headers;
-    Ok(response)
 }

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use http::uri::Authority;
 use url::Url;
 
-use crate::config::{Config, host_and_port};
+use crate::config::{Config, PREVIEW_LABEL_PREFIX, host_and_port};
+use svc_base::ids::RevisionId;
 
 /// Kind of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum HostKind {
     Sites,
     /// A project's origin, by its label.
     Project(String),
+    /// The origin of one revision of a site, which is there to be looked at.
+    Preview(RevisionId),
     /// The landing page's host.
     Landing,
 }
@@ -29,6 +32,8 @@ pub struct ServerHostNames {
     api: Vec<String>,
     /// `.` and the domain of the project origins.
     sites_suffix: Option<String>,
+    /// Whether revisions of sites have origins of their own.
+    has_previews: bool,
     landing: Option<String>,
     /// Port of a listener on all interfaces: every IP address with this port is ours.
     any_ip: Option<u16>,
@@ -52,6 +57,7 @@ impl ServerHostNames {
                 .sites_domain
                 .as_ref()
                 .map(|domain| format!(".{domain}")),
+            has_previews: config.covers_all_labels(),
             landing: config.landing_host.clone(),
             any_ip: config
                 .listen
@@ -89,7 +95,14 @@ impl ServerHostNames {
             return Some(HostKind::Landing);
         }
         let label = host.strip_suffix(self.sites_suffix.as_deref()?)?;
-        (!label.is_empty() && !label.contains('.')).then(|| HostKind::Project(label.to_owned()))
+        if label.is_empty() || label.contains('.') {
+            return None;
+        }
+        let revision = self
+            .has_previews
+            .then(|| previewed_revision(label))
+            .flatten();
+        Some(revision.map_or_else(|| HostKind::Project(label.to_owned()), HostKind::Preview))
     }
 
     fn is_literal(&self, host: &str) -> bool {
@@ -105,6 +118,11 @@ impl ServerHostNames {
                 .is_ok()
         })
     }
+}
+
+/// Returns the revision whose preview has an origin of this label.
+fn previewed_revision(label: &str) -> Option<RevisionId> {
+    RevisionId::from_host_characters(label.strip_prefix(PREVIEW_LABEL_PREFIX)?)
 }
 
 /// Whether a request to a listener names its address or `localhost`. Other names are refused against DNS rebinding: a foreign page
@@ -184,6 +202,32 @@ mod tests {
         ] {
             assert_eq!(hosts.classify(host), expected, "{host}");
         }
+    }
+
+    #[test]
+    fn a_revision_has_a_host_where_no_certificate_is_ordered_for_it() {
+        let revision: RevisionId = "01a1fc20-6ee3-7da4-ae81-ade539ecfe63".parse().unwrap();
+        let label = format!("r-{}", revision.to_host_characters());
+        let plain = hosts("127.0.0.1:8080", "");
+        let project = |label: &str| Some(HostKind::Project(label.to_owned()));
+        let host = |label: &str| format!("{label}.localhost:8080");
+        assert_eq!(
+            plain.classify(&host(&label)),
+            Some(HostKind::Preview(revision))
+        );
+        assert_eq!(
+            plain.classify(&host(&label.to_uppercase())),
+            Some(HostKind::Preview(revision))
+        );
+        for other in [&label[..27], "r-00000000000000000000000000", &label[2..]] {
+            assert_eq!(plain.classify(&host(other)), project(other), "{other}");
+        }
+        let acme = hosts(
+            "0.0.0.0:443",
+            "https = true\nbase_url = 'https://api.example.com'\nsites_url = 'https://sites.example.com'\nsites_domain = 'sites.example.com'",
+        );
+        let found = acme.classify(&format!("{label}.sites.example.com"));
+        assert_eq!(found, project(&label));
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod rate_limit;
 pub mod request_bodies;
 pub mod request_ids;
 pub mod stall;
+mod streamed_body;
 pub mod websocket;
 
 use ::http::{HeaderName, HeaderValue, header};

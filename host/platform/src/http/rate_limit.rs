@@ -94,6 +94,8 @@ pub struct RateLimits {
     pub op_deployment: TokenBuckets<DeploymentId>,
     /// Owner routes without a limit of their own, by principal.
     pub owner: TokenBuckets<String>,
+    /// Files that owners send, by principal: a folder has many.
+    pub blob: TokenBuckets<String>,
 }
 
 impl RateLimits {
@@ -113,6 +115,12 @@ impl RateLimits {
                 rate!(limits.owner_per_minute, limits.owner_burst),
                 clock,
             ),
+            blob: TokenBuckets::new(
+                "blob",
+                "by this owner, with all keys and free workspaces together",
+                rate!(limits.blob_per_minute, limits.blob_burst),
+                clock,
+            ),
         }
     }
 
@@ -121,6 +129,7 @@ impl RateLimits {
         self.by_client.iter().for_each(TokenBuckets::tidy);
         self.op_deployment.tidy();
         self.owner.tidy();
+        self.blob.tidy();
     }
 
     /// Returns the buckets of a rule, by client.

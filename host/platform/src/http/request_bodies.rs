@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use axum::body::{Body, Bytes};
@@ -26,15 +27,34 @@ impl RequestBodyBudget {
         Self(ByteBudget::new(cap))
     }
 
-    /// Counts a client's body while the server waits for more of it. For want of room it ends with an error.
-    pub fn count(&self, client: ClientIp, body: Body) -> Body {
+    /// Counts a client's body while the server waits for more of it. For want of room it ends with an error. A reader that does not
+    /// keep the bytes until the end says so to the meter.
+    pub fn count(&self, client: ClientIp, body: Body) -> (Body, BodyMeter) {
+        let meter = BodyMeter::default();
         let mut arrived = ArrivedBytes {
             count: 0,
+            meter: meter.clone(),
             client,
             budget: Arc::clone(&self.0),
             permit: None,
         };
-        Body::new(MappedBody::new(body, move |polled| arrived.see(polled)))
+        let body = MappedBody::new(body, move |polled| arrived.see(polled));
+        (Body::new(body), meter)
+    }
+}
+
+/// Bytes of an arriving body that are not in memory any more. Clones count the same body.
+#[derive(Clone, Debug, Default)]
+pub struct BodyMeter(Arc<AtomicUsize>);
+
+impl BodyMeter {
+    /// Takes bytes off the count, because they were written elsewhere.
+    pub fn release(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn released(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -48,6 +68,7 @@ pub(super) fn is_out_of_room(error: &(dyn Error + 'static)) -> bool {
 /// Bytes of a body that have arrived.
 struct ArrivedBytes {
     count: usize,
+    meter: BodyMeter,
     client: ClientIp,
     budget: Arc<ByteBudget>,
     /// Present once the body was waited for with bytes that count.
@@ -74,18 +95,20 @@ impl ArrivedBytes {
 
     /// Takes room for what has arrived.
     fn take_room(&mut self) -> Result<(), ByteBudgetFull> {
-        if self.count <= UNCOUNTED_BYTES {
+        let held = self.count.saturating_sub(self.meter.released());
+        if held <= UNCOUNTED_BYTES {
+            self.permit = None;
             return Ok(());
         }
         match &mut self.permit {
-            Some(permit) => permit.resize(self.count),
+            Some(permit) => permit.resize(held),
             None => {
                 // A route that requires a credential has changed the flow to the owner's by now.
                 let flow = match CallerFlow::current() {
                     owner @ CallerFlow::Owner(_) => owner,
                     _ => CallerFlow::stranger(self.client.0),
                 };
-                self.permit = Some(self.budget.try_take(flow, self.count)?);
+                self.permit = Some(self.budget.try_take(flow, held)?);
                 Ok(())
             }
         }
@@ -130,39 +153,54 @@ mod tests {
     #[test]
     fn a_body_counts_while_it_is_waited_for() {
         let budget = budget();
-        let mut first = Box::pin(
-            budget
-                .count(client(1), stalled(&[30_000, 40_000]))
-                .collect(),
-        );
+        let count = |number, body| budget.count(client(number), body).0;
+        let mut first = Box::pin(count(1, stalled(&[30_000, 40_000])).collect());
         assert!(first.as_mut().now_or_never().is_none());
-        let refused = budget.count(client(2), stalled(&[20_000]));
+        let refused = count(2, stalled(&[20_000]));
         let refused = Limited::new(refused, 1 << 20).collect().now_or_never();
         let refused = refused.unwrap().unwrap_err();
         assert!(is_out_of_room(&*refused), "{refused}");
         // Few bytes do not count, nor does what arrives at once.
         for small in [stalled(&[]), stalled(&[1_000])] {
-            let small = budget.count(client(2), small).collect();
+            let small = count(2, small).collect();
             assert!(small.now_or_never().is_none(), "it is waited for");
         }
-        let whole = budget.count(client(2), Body::from_stream(pieces(&[50_000, 50_000])));
+        let whole = count(2, Body::from_stream(pieces(&[50_000, 50_000])));
         let whole = whole.collect().now_or_never().unwrap().unwrap();
         assert_eq!(whole.to_bytes().len(), 100_000);
         drop(first);
-        let other = budget.count(client(2), stalled(&[20_000])).collect();
+        let other = count(2, stalled(&[20_000])).collect();
         assert!(other.now_or_never().is_none(), "there is room again");
+    }
+
+    #[test]
+    fn what_was_written_elsewhere_does_not_count() {
+        let budget = budget();
+        let (mut body, meter) = budget.count(client(1), stalled(&[50_000, 20_000]));
+        for bytes in [50_000, 20_000] {
+            let frame = body.frame().now_or_never().unwrap().unwrap().unwrap();
+            assert_eq!(frame.data_ref().map(Bytes::len), Some(bytes));
+        }
+        assert!(body.frame().now_or_never().is_none());
+        let another = || budget.count(client(2), stalled(&[60_000])).0.collect();
+        assert!(another().now_or_never().unwrap().is_err());
+        meter.release(60_000);
+        assert!(body.frame().now_or_never().is_none());
+        assert!(another().now_or_never().is_none(), "there is room");
+        meter.release(10_000);
+        assert!(body.frame().now_or_never().is_none());
     }
 
     #[test]
     fn owners_have_a_part_of_their_own() {
         let budget = budget();
         let held = [1, 2].map(|number| {
-            let body = budget.count(client(number), stalled(&[40_000]));
+            let (body, _) = budget.count(client(number), stalled(&[40_000]));
             let mut arriving = Box::pin(body.collect());
             assert!(arriving.as_mut().now_or_never().is_none());
             arriving
         });
-        let another = || budget.count(client(3), stalled(&[10_000])).collect();
+        let another = || budget.count(client(3), stalled(&[10_000])).0.collect();
         assert!(another().now_or_never().unwrap().is_err());
         let owner = CallerFlow::Owner("usr_1".into());
         assert!(owner.scope(another()).now_or_never().is_none());

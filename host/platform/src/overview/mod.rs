@@ -32,6 +32,14 @@ pub struct ResourceCounts {
     pub namespaces: u64,
     /// Number of open reports.
     pub open_reports: u64,
+    /// Number of files, each counted once for every project that has it.
+    pub files: u64,
+    /// Number of those that wait for a publication.
+    pub staged_files: u64,
+    /// Bytes of the files, as their cap counts them.
+    pub file_bytes: u64,
+    /// Number of digests that are blocked.
+    pub blocked: u64,
 }
 
 /// Counts the resources.
@@ -49,7 +57,7 @@ pub struct CapUseSummary {
 }
 
 /// Lists the use of the server's caps, by the names of their limits.
-pub fn cap_uses(counts: &ResourceCounts, limits: &Limits) -> [(&'static str, CapUseSummary); 2] {
+pub fn cap_uses(counts: &ResourceCounts, limits: &Limits) -> [(&'static str, CapUseSummary); 3] {
     let used = |used, cap| CapUseSummary { used, cap };
     [
         (
@@ -57,6 +65,10 @@ pub fn cap_uses(counts: &ResourceCounts, limits: &Limits) -> [(&'static str, Cap
             used(counts.deployments, limits.active_deployments),
         ),
         ("backends", used(counts.backends, limits.backends)),
+        (
+            "storage_total_bytes",
+            used(counts.file_bytes, limits.storage_total_bytes),
+        ),
     ]
 }
 

@@ -42,12 +42,32 @@ pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Resourc
                 backends: unsigned_column(row, "backends")?,
                 projects: unsigned_column(row, "projects")?,
                 namespaces: unsigned_column(row, "namespaces")?,
-                open_reports: 0,
+                ..ResourceCounts::default()
             })
         })?;
-    Ok(ResourceCounts {
+    let counted = ResourceCounts {
         open_reports: open_reports(c, None)?,
         ..counted
+    };
+    count_files(c, counted)
+}
+
+/// Adds the numbers of files, and of what is blocked.
+fn count_files(c: &Connection, counted: ResourceCounts) -> rusqlite::Result<ResourceCounts> {
+    c.prepare_cached(
+        "SELECT (SELECT count(*) FROM blobs) AS files,
+            (SELECT count(*) FROM blobs WHERE staged_until IS NOT NULL) AS staged,
+            (SELECT coalesce(sum(bytes), 0) FROM file_owners) AS bytes,
+            (SELECT count(*) FROM blocked) AS blocked",
+    )?
+    .query_row([], |row| {
+        Ok(ResourceCounts {
+            files: unsigned_column(row, "files")?,
+            staged_files: unsigned_column(row, "staged")?,
+            file_bytes: unsigned_column(row, "bytes")?,
+            blocked: unsigned_column(row, "blocked")?,
+            ..counted
+        })
     })
 }
 

@@ -15,6 +15,6 @@ mod store;
 pub use model::{Project, ProjectError};
 pub use service::{Projects, apply_changes};
 pub use store::{
-    all_ids, begin_deletion, begin_deletions, is_live, mark_had_visitors, offers_provider,
-    record_audit, record_audit_ahead, record_audit_as,
+    all_ids, begin_deletion, begin_deletions, edge_root, is_live, mark_had_visitors,
+    offers_provider, record_audit, record_audit_ahead, record_audit_as, set_edge_root,
 };

@@ -13,8 +13,19 @@ use crate::config::Config;
 use crate::http::extract;
 use crate::http::problem::Problem;
 
-/// Route of releases, whose bodies have many parts.
-const RELEASE_ROUTE: &str = "/api/v1/projects/{id}/release";
+/// Routes of releases and of publications, whose bodies have many parts. Those of one page may have less, which its handler knows.
+const PUBLICATION_ROUTES: [&str; 5] = [
+    "/api/v1/projects/{id}/release",
+    "/api/v1/projects/{id}/frontends",
+    "/api/v1/projects/{id}/frontends/claim",
+    "/api/v1/projects/{id}/frontends/{target}",
+    "/api/v1/projects/{id}/frontends/{target}/revisions",
+];
+/// Routes of files, which are not read as a whole. The plan of the project's workspace may allow less than the larger one.
+const FILE_ROUTES: [&str; 2] = [
+    "/api/v1/projects/{id}/blobs/{sha256}",
+    "/api/v1/projects/{id}/frontends/{target}/files/{*path}",
+];
 /// Routes of owners' queries and calls, whose bodies are those of visitors' calls.
 const CALL_ROUTES: [&str; 2] = [
     "/api/v1/projects/{id}/backend/query",
@@ -66,8 +77,11 @@ fn body_limit(parts: &Parts, config: &Config) -> u64 {
         .get::<MatchedPath>()
         .map(MatchedPath::as_str)
     {
-        Some(RELEASE_ROUTE) => limits.site_body_bytes,
+        Some(route) if PUBLICATION_ROUTES.contains(&route) => limits.site_body_bytes,
         Some(route) if CALL_ROUTES.contains(&route) => limits.op_body_bytes,
+        Some(route) if FILE_ROUTES.contains(&route) => {
+            limits.file_bytes_free.max(limits.file_bytes_pro)
+        }
         _ => limits.body_bytes,
     }
 }

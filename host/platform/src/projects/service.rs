@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use svc_base::names::{append_suffix_within_limit, numbered_slugs};
 
-use super::label::host_label;
+use super::label::{host_label, is_reserved_label};
 use super::model::{NewProject, Project, ProjectChanges, ProjectError};
 use super::scope::AuthorizedProject;
 use super::store;
@@ -74,7 +74,7 @@ impl Projects {
                 let candidates = std::iter::once(wanted.clone())
                     .chain(numbered_slugs(&wanted))
                     .chain([append_suffix_within_limit(&wanted, &spare)]);
-                for label in candidates {
+                for label in candidates.filter(|label| !is_reserved_label(label)) {
                     let workspace = &project.workspace.id;
                     if !store::label_taken(tx, &label, workspace, now).map_err(Error::from)? {
                         project.host_label = label;

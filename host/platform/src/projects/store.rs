@@ -167,6 +167,21 @@ pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqli
     .query_row(params![id, slug], |row| row.get(0))
 }
 
+/// Returns the site that an edge may hold at the root of a project's origin, by its slug.
+pub fn edge_root(c: &Connection, id: &ProjectId) -> rusqlite::Result<Option<String>> {
+    c.prepare_cached("SELECT edge_root FROM projects WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+        .map(Option::flatten)
+}
+
+/// Notes which site an edge may hold at the root of a project's origin from now on.
+pub fn set_edge_root(tx: &Tx<'_>, id: &ProjectId, slug: Option<&str>) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE projects SET edge_root = ?2 WHERE id = ?1")?
+        .execute(params![id, slug])?;
+    Ok(())
+}
+
 /// Whether a project is live, for a transaction that adds something to it.
 pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
     Ok(c.prepare_cached(&format!(

@@ -18,8 +18,10 @@ pub use error::WorkspaceError;
 pub use keys::{KeyUse, MAX_KEY_SECONDS, NewKey, NewKeyOptions};
 pub use members::{TokenHolder, UserSeen};
 pub use model::{
-    Caller, Plan, Role, UserId, Workspace, WorkspaceAccess, WorkspaceMember, WorkspaceRef,
+    Caller, FileLimits, Plan, Role, UserId, Workspace, WorkspaceAccess, WorkspaceMember,
+    WorkspaceRef,
 };
 pub use principal::Principal;
 pub use self_service::{WorkspaceChanges, WorkspaceOwnershipLimits};
 pub use service::Workspaces;
+pub use store::plan_of;

@@ -41,6 +41,37 @@ impl Plan {
             Self::Pro => limits.projects_pro,
         }
     }
+
+    /// Returns the bounds of a project's files on this plan.
+    pub fn file_limits(self, limits: &Limits) -> FileLimits {
+        match self {
+            Self::Free => FileLimits {
+                site_files: limits.site_files_free,
+                site_bytes: limits.site_bytes_free,
+                file_bytes: limits.file_bytes_free,
+                storage_bytes: limits.storage_bytes_free,
+            },
+            Self::Pro => FileLimits {
+                site_files: limits.site_files_pro,
+                site_bytes: limits.site_bytes_pro,
+                file_bytes: limits.file_bytes_pro,
+                storage_bytes: limits.storage_bytes_pro,
+            },
+        }
+    }
+}
+
+/// Bounds of a project's files.
+#[derive(Clone, Copy, Debug)]
+pub struct FileLimits {
+    /// Most files of a site.
+    pub site_files: u64,
+    /// Most bytes of a site's files together.
+    pub site_bytes: u64,
+    /// Most bytes of one file.
+    pub file_bytes: u64,
+    /// Most bytes of all files together, each distinct one once.
+    pub storage_bytes: u64,
 }
 
 impl FromStr for Plan {

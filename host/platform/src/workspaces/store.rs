@@ -50,6 +50,16 @@ pub(super) fn workspace_by_id(
     .optional()
 }
 
+/// Returns the plan of a workspace; the free one for a workspace that has ended.
+pub fn plan_of(c: &Connection, id: &WorkspaceId) -> rusqlite::Result<Plan> {
+    let plan: Option<String> = c
+        .prepare_cached("SELECT plan FROM workspaces WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    let plan = plan.as_deref().map_or(Ok(Plan::Free), str::parse);
+    plan.map_err(|()| rusqlite::Error::InvalidQuery)
+}
+
 pub(super) fn workspaces(c: &Connection) -> rusqlite::Result<Vec<Workspace>> {
     c.prepare(
         "SELECT id, slug, display_name, plan, created_at FROM workspaces

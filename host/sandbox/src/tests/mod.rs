@@ -2,6 +2,7 @@
 
 mod hostile;
 mod refused;
+mod rules;
 mod tiers;
 mod trial;
 

@@ -130,8 +130,18 @@ async fn what_is_no_file_is_not_sent() {
             let output = run(&trap, server, arguments).await;
             let case = format!("{what:?} {arguments:?}: {output:?}");
             assert_eq!(output.code, Some(1), "{case}");
-            let is_named = output.stderr.contains(said) && output.stderr.contains("copy/sent.sql");
-            assert!(is_named, "{case}");
+            // A folder is published as a site; this one has nothing in it, and the live page is none.
+            let said = match (what, arguments[0]) {
+                (Replacement::Folder, "publish" | "push") => "Nothing to publish",
+                (Replacement::Folder, "watch" | "frontend") => "no site",
+                _ => said,
+            };
+            assert!(output.stderr.contains(said), "{case}");
+            let named = match said {
+                "no site" => "`page`",
+                _ => "copy/sent.sql",
+            };
+            assert!(output.stderr.contains(named), "{case}");
         }
     }
     let trap = VictimFolder::new();

@@ -7,6 +7,9 @@
 pub(super) const CALLS: &str = r##"
 deploy 201 {"content":"# Mine","type":"markdown","title":"Mine","slug":"mine"} mine=/id token=/delete_token
 deploy 400 {"content":"x","slug":"No!"}
+deploy 201 {"type":"site","files":{"index.html":{"text":"<title>Kit</title>"},"dot":{"base64":"AAE="}},"slug":"kit","options":{"fallback":"index.html"}}
+deploy 400 {"type":"site","files":{"a":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}}}
+deploy 400 {"type":"site","files":{"a":{"text":"x"}},"content":"x"}
 
 create_project 201 {"name":"House","description":"Mine"} project=/id
 create_project 201 {"name":"Brief","ttl_seconds":3600} bare=/id
@@ -51,9 +54,38 @@ promote_revision 409 {"project_id":"$project","slug":"room","revision_id":"$othe
 rollback_revision 200 {"project_id":"$project","slug":"room","revision_id":"$baseline","expected_active_revision_id":"$draft"}
 promote_revision 200 {"project_id":"$project","slug":"room","revision_id":"$other","expected_active_revision_id":"$baseline"}
 list_releases 200 {"project_id":"$project","slug":"room"}
+delete_revision 204 {"project_id":"$project","slug":"room","revision_id":"$draft"}
+delete_revision 204 {"project_id":"$project","slug":"room","revision_id":"$draft"}
+delete_revision 204 {"project_id":"$project","slug":"room","revision_id":"none"}
+delete_revision 409 {"project_id":"$project","slug":"room","revision_id":"$other"}
+
+create_frontend 201 {"project_id":"$project","type":"site","files":{"index.html":{"text":"<title>Wing</title>one"},"a.css":{"text":"a{}"}},"requested_slug":"wing"}
+create_frontend 400 {"project_id":"$project","type":"site","files":{"../a":{"text":"x"}}}
+create_frontend 400 {"project_id":"$project","type":"site","files":{"a":{"text":"x"}},"content":"x"}
+create_frontend 400 {"project_id":"$project","type":"html","files":{"a":{"text":"x"}}}
+create_frontend 409 {"project_id":"$project","type":"site","files":{"a":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}}}
+get_content 200 {"project_id":"$project","slug":"wing"} wing_sha=/content_sha256
+get_content 200 {"project_id":"$project","slug":"wing","known_content_sha256":"$wing_sha"}
+get_file 200 {"project_id":"$project","slug":"wing","path":"index.html"}
+get_file 404 {"project_id":"$project","slug":"wing","path":"none"}
+get_file 404 {"project_id":"$project","slug":"wing","path":"index.html","revision_id":"$nobody"}
+get_file 400 {"project_id":"$project","slug":"room","path":"index.html"}
+republish_frontend 200 {"project_id":"$project","slug":"wing","files":{"index.html":{"text":"<title>Wing</title>two"}},"options":{"fallback":"index.html"}}
+republish_frontend 400 {"project_id":"$project","slug":"wing","content":"x"}
+republish_frontend 400 {"project_id":"$project","slug":"wing","files":{}}
+list_revisions 200 {"project_id":"$project","slug":"wing"} wing=/active_revision_id
+create_revision 200 {"project_id":"$project","slug":"wing","base_revision_id":"$wing","changes":{"set":{"b.txt":{"text":"b"}},"edits":[{"path":"index.html","find":"two","replace":"three"}]}} wing_draft=/revision/revision_id
+create_revision 400 {"project_id":"$project","slug":"wing","base_revision_id":"$wing","changes":{"delete":["none"]}}
+create_revision 409 {"project_id":"$project","slug":"wing","base_revision_id":"$wing","files":{"index.html":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}}}
+promote_revision 200 {"project_id":"$project","slug":"wing","revision_id":"$wing_draft","expected_active_revision_id":"$wing"}
+delete_revision 409 {"project_id":"$project","slug":"wing","revision_id":"$wing_draft"}
 
 release_project 200 {"project_id":"$project","pages":[{"slug":"annexe","type":"markdown","content":"# Annexe","expected_active_revision_id":null}],"message":"more room"} annexe=/pages/0/revision_id
 release_project 200 {"project_id":"$project","pages":[{"slug":"annexe","content":"# Annexe, again","expected_active_revision_id":"$annexe"}],"dry_run":true}
+release_project 200 {"project_id":"$project","pages":[{"slug":"wing","changes":{"delete":["b.txt"]},"expected_active_revision_id":"$wing_draft"}],"dry_run":true}
+release_project 200 {"project_id":"$project","pages":[{"slug":"shed","type":"site","files":{"index.html":{"text":"shed"}},"options":{"fallback":"index.html"},"expected_active_revision_id":null}]}
+release_project 409 {"project_id":"$project","pages":[{"slug":"hut","type":"site","files":{"a":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}},"expected_active_revision_id":null}]}
+release_project 400 {"project_id":"$project","pages":[{"slug":"hut","type":"site","content":"x","expected_active_revision_id":null}]}
 release_project 409 {"project_id":"$project","pages":[{"slug":"annexe","content":"# Annexe","expected_active_revision_id":null}]}
 release_project 404 {"project_id":"$project","actions":[{"name":"one","sql":"SELECT 1 AS one"}]}
 release_project 400 {"project_id":"$project"}

@@ -36,6 +36,8 @@ enum AnswerDifference {
     Deleted,
     /// REST answers a file; the tool says where it is and how to fetch it.
     IsElsewhere,
+    /// REST answers the bytes of a file; the tool answers a document with them.
+    IsInside,
     /// Without a `limit` the tool lists this many, and says how to see more.
     IsShorter(u32),
     /// The tool leaves out the SQL of what the call did not name, and says so.
@@ -43,15 +45,17 @@ enum AnswerDifference {
 }
 
 /// All differences of answers that are not errors.
-const DIFFERENCES: [(&str, AnswerDifference); 10] = [
+const DIFFERENCES: [(&str, AnswerDifference); 12] = [
     ("delete_project", AnswerDifference::Deleted),
     ("forget_visitor", AnswerDifference::Deleted),
     ("delete_frontend", AnswerDifference::Deleted),
+    ("delete_revision", AnswerDifference::Deleted),
     ("delete_backend", AnswerDifference::Deleted),
     ("delete_action", AnswerDifference::Deleted),
     ("delete_workspace", AnswerDifference::Deleted),
     ("remove_member", AnswerDifference::Deleted),
     ("export_backend", AnswerDifference::IsElsewhere),
+    ("get_file", AnswerDifference::IsInside),
     ("list_revisions", AnswerDifference::IsShorter(5)),
     ("define_actions", AnswerDifference::LeavesOutSql),
 ];
@@ -95,11 +99,20 @@ pub(super) async fn routes(server: &TestServer) -> BTreeMap<String, Route> {
                 names.collect::<BTreeSet<_>>()
             };
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-            let members = match schema["$ref"].as_str() {
-                Some(name) => &document.pointer(&name[1..]).unwrap()["properties"],
-                None => &schema["properties"],
+            let resolve = |schema: &Value| match schema["$ref"].as_str() {
+                Some(name) => document.pointer(&name[1..]).unwrap().clone(),
+                None => schema.clone(),
             };
-            let members = members.as_object().into_iter().flatten();
+            let schema = resolve(schema);
+            // Of a page or a site.
+            let kinds: Vec<Value> = match schema["oneOf"].as_array() {
+                Some(kinds) => kinds.iter().map(resolve).collect(),
+                None => vec![schema],
+            };
+            let members = kinds
+                .iter()
+                .filter_map(|kind| kind["properties"].as_object());
+            let members = members.flatten();
             let route = Route {
                 method: method.to_uppercase().parse().unwrap(),
                 path: path.clone(),
@@ -208,6 +221,15 @@ impl ParityServer {
             Some(AnswerDifference::Deleted) => json!({ "deleted": true }),
             Some(AnswerDifference::IsElsewhere) => {
                 note(self.file_location(call, answer), "Authorization: Bearer")
+            }
+            Some(AnswerDifference::IsInside) => {
+                let digest = answer.header("etag").unwrap().trim_matches('"');
+                let mut document = told.clone();
+                document["content"] = answer.text().into();
+                document["path"] = arguments["path"].clone();
+                document["sha256"] = digest.into();
+                document["size"] = answer.body.len().into();
+                document
             }
             Some(AnswerDifference::IsShorter(limit)) if arguments["limit"].is_null() => {
                 let mut with = arguments.clone();

@@ -126,7 +126,7 @@ impl ParityServer {
             let number = self.ids.iter().position(|known| *known == id).unwrap();
             text = text.replace(&id, &format!("<id {number}>"));
         }
-        for prefix in ["svcd_", ":\"price_"] {
+        for prefix in ["svcd_", ":\"price_", "://r-"] {
             text = without_secrets(text, prefix);
         }
         for part in ["In the body: ", "In the query: "] {

@@ -51,7 +51,7 @@ pub(super) fn description() -> Description {
         "migrations": list_argument("release: [{ddl, note?}]"),
         "actions": list_argument("release: as of manage_backend."),
         "remove_actions": list_argument("release: [{name, expected_version?}]"),
-        "pages": list_argument("release: [{slug, content, type?, title?, expected_active_revision_id}]; null: new, with type."),
+        "pages": list_argument("release: [{slug, content (of a site files or changes, options?), type?, title?, expected_active_revision_id}]; null: new, with type."),
         "remove_pages": list_argument("release: [{slug, expected_active_revision_id}]"),
         "message": string_argument("release: why."),
         "dry_run": { "type": "boolean", "description": "release: only try." },

@@ -3,6 +3,7 @@
 mod backend_detail;
 mod deploy_asset;
 mod find;
+mod frontend_content;
 mod manage_backend;
 mod manage_frontend;
 mod manage_payments;
@@ -23,11 +24,13 @@ use crate::access::{MinimumRole, run_to_completion};
 use crate::backends::scope::AuthorizedBackend;
 use crate::config::Limits;
 use crate::deployments::frontends::scope::AuthorizedFrontend;
+use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::SharePublisher;
 use crate::http::problem::Problem;
 use crate::operations;
 use crate::projects::scope::AuthorizedProject;
 use crate::workspaces::Caller;
+use svc_sandbox::ContentType;
 
 macro_rules! tools {
     ($($(#[doc = $about:literal])+ $tool:ident $name:literal $file:ident;)+) => {
@@ -281,4 +284,18 @@ enum ToolDataRisk {
 /// Returns the schema of a string argument.
 fn string_argument(about: &str) -> Value {
     json!({ "type": "string", "description": about })
+}
+
+/// Description of the argument `options`.
+const OPTIONS_ARGUMENT: &str = "site: {fallback?: the file that answers unknown paths of an app with its own routes, immutable?: [\"/assets/*\"]}; as before if absent.";
+
+/// Returns the schema of an argument that is an object, whose members the description names.
+fn object_argument(about: &str) -> Value {
+    json!({ "type": "object", "description": about })
+}
+
+/// Names of all types of a deployment.
+fn type_names() -> Vec<&'static str> {
+    let pages = ContentType::NAMES.into_iter();
+    pages.chain([DeploymentType::Site.as_str()]).collect()
 }

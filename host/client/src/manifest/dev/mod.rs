@@ -16,7 +16,7 @@ use self::anew::{KeptDatabase, TRIAL_PROJECT};
 use self::home::{DevHome, DevState};
 use self::reload::page_versions;
 use self::told::ToldErrors;
-use super::apply::page_urls;
+use super::apply::{PageAddress, page_addresses};
 use super::plan::{ApplyPlan, MIGRATIONS_DIFFER};
 use super::remote_state::RemoteProjectState;
 use super::runner::PlanRunner;
@@ -92,8 +92,7 @@ pub struct FolderDevCommand {
 /// A folder that was applied.
 #[derive(Debug)]
 struct AppliedFolder {
-    /// Slugs of the folder, with the URLs of their pages.
-    pages: Vec<(String, String)>,
+    pages: Vec<PageAddress>,
     /// Versions of the pages by the slugs that they have on the server.
     versions: BTreeMap<String, String>,
 }
@@ -263,7 +262,7 @@ impl FolderDevCommand {
             ));
         }
         self.write_types(api, &folder).await?;
-        let pages = page_urls(api, &folder).await?;
+        let pages = page_addresses(api, &folder).await?;
         Ok(AppliedFolder {
             versions: page_versions(&folder, &pages),
             pages,
@@ -335,21 +334,18 @@ impl FolderServer {
     }
 
     /// Prints the addresses of the pages, and for the first time how another shell finds the server.
-    fn print_pages(
-        &self,
-        pages: &[(String, String)],
-        is_first: bool,
-        out: OutputFormat,
-    ) -> Result<()> {
+    fn print_pages(&self, pages: &[PageAddress], is_first: bool, out: OutputFormat) -> Result<()> {
         let listed = pages
             .iter()
-            .map(|(slug, url)| json!({ "slug": slug, "url": url }));
+            .map(|page| json!({ "slug": page.slug, "url": page.url }));
         let document = json!({
             "server": self.url,
             "credential": self.credential,
             "pages": listed.collect::<Vec<_>>(),
         });
-        let lines = pages.iter().map(|(slug, url)| format!("{slug:15} {url}"));
+        let lines = pages
+            .iter()
+            .map(|page| format!("{:15} {}", page.slug, page.url));
         let mut lines: Vec<_> = lines.collect();
         if is_first {
             lines.push(format!(

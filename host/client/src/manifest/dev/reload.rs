@@ -3,24 +3,23 @@
 use std::collections::BTreeMap;
 
 use super::super::ProjectFolder;
+use super::super::apply::PageAddress;
 use svc_base::digest::Digest;
 
-/// Returns the version of each page by the slug that it has on the server. `pages` are the slugs of the folder with the pages' URLs.
+/// Returns the version of each page by the slug that it has on the server.
 pub(super) fn page_versions(
     folder: &ProjectFolder,
-    pages: &[(String, String)],
+    pages: &[PageAddress],
 ) -> BTreeMap<String, String> {
     let shared = shared_digest(folder);
     let version = |slug: &str| {
         let page = folder.pages.iter().find(|page| page.slug == slug)?;
         let title = page.title.as_deref().unwrap_or_default();
-        Some(digest_of(&[&shared, title, &page.source.content]))
+        Some(digest_of(&[&shared, title, &page.sha256()]))
     };
-    let found = pages.iter().filter_map(|(slug, url)| {
-        // The server has given another slug where this one was not to be had.
-        let (_, real) = url.rsplit_once('/')?;
-        Some((real.to_owned(), version(slug)?))
-    });
+    // The server has given another slug where this one was not to be had.
+    let found = pages.iter();
+    let found = found.filter_map(|page| Some((page.real_slug.clone(), version(&page.slug)?)));
     found.collect()
 }
 
@@ -63,7 +62,11 @@ mod tests {
         let versions = || {
             let handle = DirectoryHandle::open(folder.path()).unwrap();
             let read = ProjectFolder::read(&handle, AcceptedOwners::ALL).unwrap();
-            let url = |slug: &str, real: &str| (slug.to_owned(), format!("http://a/{real}"));
+            let url = |slug: &str, real: &str| PageAddress {
+                slug: slug.to_owned(),
+                real_slug: real.to_owned(),
+                url: format!("http://a/{real}"),
+            };
             page_versions(&read, &[url("a", "a"), url("b", "b-2")])
         };
         write(

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::merge::{Decision, LastMeeting, decide, needs_history};
 use super::parts::{ActionText, Comparable, PageText, PriceTerms};
-use super::remote_state::RemoteProjectState;
+use super::remote_state::{RemoteFrontend, RemoteProjectState};
 use super::settings::{SETTINGS, local_setting, remote_setting};
 use super::{AcceptedOwners, ProjectFolder};
 use crate::error::Result;
@@ -18,7 +18,7 @@ use svc_base::names::is_uuid;
 /// Folder of the files.
 const DIRECTORY: &str = ".svc";
 /// Tells Git to leave the folder out.
-const IGNORE_FILE: (&str, &str) = (".svc/.gitignore", "*\n");
+pub(crate) const IGNORE_FILE: (&str, &str) = (".svc/.gitignore", "*\n");
 /// Version of the file's form. A file of another one is not read.
 const VERSION: u32 = 1;
 /// The most bytes of a file.
@@ -237,11 +237,7 @@ impl Meetings {
         for page in &folder.pages {
             if let Some(frontend) = state.find_frontend(page, folder)? {
                 let texts = (PageText::of_folder(page), PageText::of_server(frontend));
-                let version = frontend.active_revision_id.clone();
-                if let Some(part) = meet_part(&mut self.pages, &page.slug, texts, version) {
-                    part.slug = Some(frontend.slug.clone());
-                    part.id = Some(frontend.id.clone()).filter(|id| !id.is_empty());
-                }
+                self.meet_page(&page.slug, frontend, texts);
             }
         }
         for action in &folder.actions {
@@ -265,6 +261,32 @@ impl Meetings {
             }
         }
         self.forget(folder, state);
+        Ok(())
+    }
+
+    /// Writes a page down if the folder and the server have the same.
+    fn meet_page(&mut self, slug: &str, frontend: &RemoteFrontend, texts: (PageText, PageText)) {
+        let version = frontend.active_revision_id.clone();
+        if let Some(part) = meet_part(&mut self.pages, slug, texts, version) {
+            part.slug = Some(frontend.slug.clone());
+            part.id = Some(frontend.id.clone()).filter(|id| !id.is_empty());
+        }
+    }
+
+    /// Writes down the sites that a pull has brought. Files that only the folder has stay there, and are its own change.
+    pub(super) fn take_sites(
+        &mut self,
+        folder: &ProjectFolder,
+        state: &RemoteProjectState,
+    ) -> Result<()> {
+        for page in folder.pages.iter().filter(|page| page.site().is_some()) {
+            let found = state.find_frontend(page, folder)?;
+            let site = found.filter(|there| there.frontend_type == page.frontend_type());
+            if let Some(frontend) = site {
+                let text = PageText::of_server(frontend);
+                self.meet_page(&page.slug, frontend, (text.clone(), text));
+            }
+        }
         Ok(())
     }
 
@@ -331,7 +353,7 @@ fn meet_part<'a, T: Comparable>(
 }
 
 /// Name of the file of a project; `None` for a server or a project that makes none. Both come from elsewhere, and lead nowhere else.
-fn file_name(server: &Url, project: &str) -> Option<PathBuf> {
+pub(crate) fn file_name(server: &Url, project: &str) -> Option<PathBuf> {
     let host = server.host_str()?;
     let port = server.port_or_known_default()?;
     if !is_uuid(project) || host.len() > MAX_HOST {

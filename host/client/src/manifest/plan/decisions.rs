@@ -1,21 +1,23 @@
 //! Decisions of a plan: what becomes of each part of a project.
 
+use super::super::ProjectFolder;
 use super::super::authorship::{
     ConflictReason, PartConflict, ReleaseOfPart, action_history, first_revision, page_history,
 };
 use super::super::meetings::{MetPart, PartDecision};
 use super::super::merge::Decision;
+use super::super::pages::{FrontendType, LocalPage, LocalSite};
 use super::super::parts::{ActionText, Comparable, PageText, PriceTerms};
-use super::super::remote_state::{RemoteFrontend, RemoteProjectState};
+use super::super::remote_state::{RemoteFrontend, RemoteProjectState, fetch_site};
 use super::super::settings::{
     DESCRIPTION, HOME, ROOMS, SETTINGS, local_setting, remote_setting, switch_text,
 };
 use super::super::steps::{Change, PlanStep, PlanStepDescription};
 use super::super::suffixes::unknown_page;
-use super::super::{LocalPage, ProjectFolder};
 use super::{ApplyPlan, MAX_SHOWN_ACTIONS, PlanRules, ReleasePart};
 use crate::api::ApiClient;
 use crate::error::{CliFailure, Result};
+use crate::sites::{RemoteSite, SiteDifference};
 
 /// A plan that is being made.
 pub(super) struct Planner<'a> {
@@ -178,7 +180,7 @@ impl<'a> Planner<'a> {
             };
             match (frontend, state) {
                 (Some(frontend), _) => {
-                    check_type(page, frontend.content_type)?;
+                    check_type(page, frontend.frontend_type)?;
                     taken.push(frontend.slug.as_str());
                 }
                 (None, Some(state)) => self.check_apart(page, state)?,
@@ -239,10 +241,20 @@ impl<'a> Planner<'a> {
         let slug = frontend.map_or(&page.slug, |frontend| &frontend.slug);
         let met = self.rules.meetings.pages.get(&page.slug);
         let release = ReleaseOfPart::of_page(frontend, met);
-        if !self.is_changed(decision, "page", slug, release) {
+        if !self.is_changed(decision, page.kind(), slug, release) {
             return Ok(());
         }
-        let mut line = PlanStepDescription::new(Change::of(frontend.is_none()), "page", slug);
+        let expected = match frontend {
+            Some(frontend) => self.expected_revision(frontend).await?,
+            None => None,
+        };
+        let base = self.base_of(page, frontend, expected.as_deref()).await?;
+        let mut line = PlanStepDescription::new(Change::of(frontend.is_none()), page.kind(), slug);
+        if let Some(site) = page.site() {
+            let notes = site.folder.notes.iter().cloned();
+            self.plan.notes.extend(notes);
+            line = line.with_detail(site_size(site, base.as_ref()));
+        }
         if let Some(frontend) = frontend {
             let titles = page
                 .title
@@ -255,18 +267,31 @@ impl<'a> Planner<'a> {
         if *slug != page.slug {
             line = line.with_detail(format!("taken for `{}`", page.slug));
         }
-        self.plan.lines.push(line.with_file(&page.source.path));
-        let expected = match frontend {
-            Some(frontend) => self.expected_revision(frontend).await?,
-            None => None,
-        };
+        self.plan.lines.push(line.with_file(page.path()));
         self.plan.parts.push(ReleasePart::Page {
             number,
             slug: slug.clone(),
             expected,
             is_new: frontend.is_none(),
+            base,
         });
         Ok(())
+    }
+
+    /// Reads the files of the revision that a site takes the place of; `None` for a page, and for a new site.
+    async fn base_of(
+        &self,
+        page: &LocalPage,
+        frontend: Option<&RemoteFrontend>,
+        revision: Option<&str>,
+    ) -> Result<Option<RemoteSite>> {
+        match (page.site(), frontend, self.state) {
+            (Some(_), Some(frontend), Some(state)) => {
+                let at = (&*state.project.id, &*frontend.slug);
+                fetch_site(self.api, at, revision).await.map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Plans the pages that have left the manifest: they are named, and end only if they are pruned.
@@ -421,15 +446,23 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Describes how much of a site is sent, or how much of it changes.
+fn site_size(site: &LocalSite, base: Option<&RemoteSite>) -> String {
+    match base {
+        Some(base) => SiteDifference::of_folder(base, &site.folder, Some(&site.options)).size(),
+        None => site.folder.size(),
+    }
+}
+
 /// Checks that a page keeps its type.
-fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
-    if page.source.content_type == there {
+fn check_type(page: &LocalPage, there: FrontendType) -> Result<()> {
+    if page.frontend_type() == there {
         return Ok(());
     }
     Err(CliFailure::local(format!(
         "{} is {} by its name, and the page `{}` is {there} for good: give it another slug.",
-        page.source.path.display(),
-        page.source.content_type,
+        page.path().display(),
+        page.frontend_type(),
         page.slug
     )))
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::authorship::{PartConflict, conflict_failure};
 use super::meetings::Meetings;
 use super::merge::Precedence;
+use super::pages::LocalPage;
 use super::parts::{ActionText, PageText};
 use super::release::{
     ReleaseLimits, ReleasePart, choose_free_slug, release_body, sort_parts, with_part_files,
@@ -14,7 +15,7 @@ use super::release::{
 use super::remote_state::{AppliedMigration, RemoteBackend, RemoteProjectState};
 use super::runner::is_too_long;
 use super::steps::{Change, PlanStep, PlanStepDescription};
-use super::{LocalPage, Manifest, MigrationFile, ProjectFolder};
+use super::{Manifest, MigrationFile, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
@@ -90,10 +91,17 @@ impl ApplyPlan {
         if let (false, Some(state)) = (plan.conflicts.is_empty(), state) {
             return Err(conflict_failure(api, state, plan.conflicts).await);
         }
+        // The files of sites are not sent before somebody has said yes.
+        let is_site = |part: &mut ReleasePart| part.site(folder).is_some();
+        let sites: Vec<_> = plan.parts.extract_if(.., is_site).collect();
         sort_parts(&mut plan.parts);
         if let (false, Some(state)) = (plan.parts.is_empty(), state) {
+            let home = plan.home.take_if(|_| !sites.is_empty());
             plan.dry_run(api, folder, &state.project.id).await?;
+            plan.home = home.or(plan.home);
         }
+        plan.parts.extend(sites);
+        sort_parts(&mut plan.parts);
         plan.add_release(folder);
         plan.steps.extend(later.into_iter().chain(prices));
         Ok(plan)
@@ -232,7 +240,7 @@ impl ApplyPlan {
     /// Says in the line of a page that its slug is taken, and which it gets.
     fn rename_page(&mut self, page: &LocalPage, slug: &str) {
         let mut lines = self.lines.iter_mut();
-        if let Some(line) = lines.find(|line| line.is_for(&page.source.path)) {
+        if let Some(line) = lines.find(|line| line.is_for(page.path())) {
             line.rename(slug, format!("`{}` is taken", page.slug));
         }
     }

@@ -2,15 +2,18 @@
 
 mod notes;
 mod scripts;
+mod sites;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use self::sites::read_local_site;
 use super::meetings::Meetings;
+use super::pages::FrontendType;
 use super::prices::{PriceEntry, Recurrence};
-use super::remote_state::{RemoteFrontend, RemotePrice, RemoteProjectState};
+use super::remote_state::{RemotePrice, RemoteProjectState};
 use super::{AcceptedOwners, MANIFEST_FILE, Manifest, ManifestPageEntry, ProjectFolder};
 use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
@@ -20,14 +23,17 @@ use crate::output::escape_line;
 use crate::progress::TerminalProgressBar;
 use crate::projects::ProjectSelectionArgs;
 use crate::question::ChangeQuestion;
+use crate::sites::RemoteSite;
 use crate::source::SourceToPublish;
 use crate::{CommonArgs, endpoints};
 use svc_base::digest::Digest;
 
 /// The most bytes of a pull, all of which are held in memory until they are complete.
 const MAX_BYTES: usize = 256 << 20;
-/// Most files of a pull.
+/// Most files of a pull, but for those of sites.
 const MAX_FILES: usize = 10_000;
+/// Most files of a pull with those of sites, as many as a folder that is published may have.
+const MAX_ALL_FILES: usize = 100_000;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -51,7 +57,7 @@ pub struct PullCommand {
 struct PlannedFileWrite {
     /// Name relative to the folder.
     name: PathBuf,
-    text: String,
+    bytes: Vec<u8>,
     /// Whether the file does not exist yet.
     is_new: bool,
 }
@@ -65,6 +71,8 @@ struct PullPlan {
     names: BTreeSet<PathBuf>,
     bytes: usize,
     notes: Vec<String>,
+    /// Sites that the folder does not have as the server has them, by their slugs there.
+    sites: BTreeMap<String, RemoteSite>,
 }
 
 impl PullCommand {
@@ -81,6 +89,7 @@ impl PullCommand {
             names: BTreeSet::new(),
             bytes: 0,
             notes: Vec::new(),
+            sites: BTreeMap::new(),
         };
         let (project, server) = (&state.project.id, api.server_url());
         let (meetings, note) = Meetings::read(&files.folder, self.owners, server, project);
@@ -90,6 +99,7 @@ impl PullCommand {
                 .set_apart(&api, manifest, &mut state, &meetings)
                 .await?;
         }
+        files.read_sites(&api, manifest.as_ref(), &state).await?;
         let manifest = files.add_manifest(manifest, &state)?;
         files.add_pages(&api, &manifest, &state).await?;
         files.add_sql(&manifest, &state)?;
@@ -146,6 +156,7 @@ impl PullCommand {
         let before = meetings.clone();
         meetings.meet(&folder, state)?;
         meetings.take_actions(&folder, state);
+        meetings.take_sites(&folder, state)?;
         match meetings == before {
             true => Ok(()),
             false => meetings.write(directory),
@@ -195,8 +206,7 @@ impl PullCommand {
             }
         }
         for file in &files.files {
-            let bytes = file.text.as_bytes();
-            files.folder.write(&file.name, bytes, !file.is_new)?;
+            files.folder.write(&file.name, &file.bytes, !file.is_new)?;
         }
         out.print_answer(&document(true), &text)
     }
@@ -236,26 +246,7 @@ impl PullPlan {
     /// # Errors
     /// When two files have the same name, the name leads outside of the folder, or the pull is too large.
     fn add(&mut self, name: PathBuf, text: &str) -> Result<()> {
-        if !self.names.insert(name.clone()) {
-            return Err(CliFailure::new(
-                FailureExitCode::NoAnswer,
-                "Not an answer",
-                format!(
-                    "The server has two things that would both be {}. Nothing was written.",
-                    self.folder.display_path(&name).display()
-                ),
-            ));
-        }
-        if self.names.len() > MAX_FILES {
-            return Err(too_many_files());
-        }
-        self.bytes += text.len();
-        if self.bytes > MAX_BYTES {
-            return Err(project_too_large(format!(
-                "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
-                MAX_BYTES >> 20
-            )));
-        }
+        self.count(&name, text.len())?;
         let is_new = match self.folder.compare(&name, text.as_bytes())? {
             FileComparison::Same => return Ok(()),
             FileComparison::Missing => true,
@@ -264,9 +255,34 @@ impl PullPlan {
         self.files.push(PlannedFileWrite {
             is_new,
             name,
-            text: text.to_owned(),
+            bytes: text.as_bytes().to_vec(),
         });
         Ok(())
+    }
+
+    /// Counts a file of the pull.
+    fn count(&mut self, name: &Path, bytes: usize) -> Result<()> {
+        if !self.names.insert(name.to_owned()) {
+            return Err(CliFailure::new(
+                FailureExitCode::NoAnswer,
+                "Not an answer",
+                format!(
+                    "The server has two things that would both be {}. Nothing was written.",
+                    self.folder.display_path(name).display()
+                ),
+            ));
+        }
+        if self.names.len() > MAX_ALL_FILES {
+            return Err(too_many_files(MAX_ALL_FILES));
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        match self.bytes > MAX_BYTES {
+            false => Ok(()),
+            true => Err(project_too_large(format!(
+                "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
+                MAX_BYTES >> 20
+            ))),
+        }
     }
 
     /// Adds missing pages to the manifest and returns it. Text that is already there stays.
@@ -280,7 +296,10 @@ impl PullPlan {
         let entries = match is_there {
             true => self.unnamed_pages(&manifest, state)?,
             // A new manifest has no other pages, so each frontend gets an entry.
-            false => state.frontends.iter().map(new_entry).collect(),
+            false => {
+                let frontends = state.frontends.iter();
+                frontends.map(|frontend| self.new_entry(frontend)).collect()
+            }
         };
         if !is_there {
             let mut manifest = manifest;
@@ -296,10 +315,9 @@ impl PullPlan {
         let path = self.folder.display_path(Path::new(MANIFEST_FILE));
         let mut text = self.folder.read_text(Path::new(MANIFEST_FILE))?;
         for (slug, entry) in &entries {
-            text.push_str(&format!(
-                "\n[pages.{slug}]\nfile = \"{}\"\n",
-                entry.file().display()
-            ));
+            let table = toml::to_string(&entry.as_table());
+            let table = table.map_err(|error| CliFailure::local(error.to_string()))?;
+            text.push_str(&format!("\n[pages.{slug}]\n{table}"));
         }
         if let Ok(longer) = Manifest::parse(&text, &path) {
             self.add(MANIFEST_FILE.into(), &text)?;
@@ -330,11 +348,16 @@ impl PullPlan {
             if named.contains(frontend.slug.as_str()) {
                 continue;
             }
-            let (slug, entry) = new_entry(frontend);
-            let there = self.folder.read_if_exists(entry.file())?;
-            let digest = there.map(|bytes| Digest::of(&bytes).to_string());
+            let (slug, entry) = self.new_entry(frontend);
+            let digest = match entry.site() {
+                Some(site) => self.digest_of_site(site)?,
+                None => {
+                    let there = self.folder.read_if_exists(entry.path())?;
+                    there.map(|bytes| Digest::of(&bytes).to_string())
+                }
+            };
             if digest.is_some() && digest != frontend.content_sha256 {
-                let path = self.folder.display_path(entry.file());
+                let path = self.folder.display_path(entry.path());
                 self.notes.push(format!(
                     "{} is there, and svc.toml names it for no page: the page `{slug}` is not written over it. Name a file for that page in svc.toml.",
                     path.display()
@@ -359,7 +382,23 @@ impl PullPlan {
             let Some(frontend) = state.find_frontend_by_slug(slug, is_other)? else {
                 continue;
             };
-            let path = self.folder.display_path(entry.file());
+            let path = self.folder.display_path(entry.path());
+            let is_site = frontend.frontend_type == FrontendType::SITE;
+            match entry.site() {
+                Some(site) if is_site => {
+                    self.add_site(api, (&state.project.id, frontend), site)
+                        .await?;
+                    continue;
+                }
+                None if !is_site => {}
+                _ => {
+                    self.notes.push(format!(
+                        "`{slug}` is {} on the server, and something else in svc.toml: it is not pulled.",
+                        frontend.frontend_type
+                    ));
+                    continue;
+                }
+            }
             if let Some((is_as_published, digest)) = local_page(&self.folder, entry)? {
                 if frontend.content_sha256.as_ref() == Some(&digest) {
                     continue;
@@ -376,7 +415,7 @@ impl PullPlan {
                 .call(&endpoints::CONTENT, &parts)
                 .send_and_parse()
                 .await?;
-            self.add(entry.file().to_owned(), &source.content)?;
+            self.add(entry.path().to_owned(), &source.content)?;
         }
         Ok(())
     }
@@ -387,10 +426,14 @@ fn local_page(
     folder: &DirectoryHandle,
     entry: &ManifestPageEntry,
 ) -> Result<Option<(bool, String)>> {
-    let Some(bytes) = folder.read_if_exists(entry.file())? else {
+    if let Some(site) = entry.site() {
+        let local = read_local_site(folder, site)?;
+        return Ok(local.map(|local| (true, local.content_digest(&site.options()))));
+    }
+    let Some(bytes) = folder.read_if_exists(entry.path())? else {
         return Ok(None);
     };
-    let path = folder.display_path(entry.file());
+    let path = folder.display_path(entry.path());
     let source = SourceToPublish::from_bytes(&path, &bytes, None)?;
     let digest = Digest::of(source.content.as_bytes()).to_string();
     Ok(Some((bytes == source.content.as_bytes(), digest)))
@@ -417,13 +460,13 @@ fn check_count(state: &RemoteProjectState) -> Result<()> {
     });
     match state.frontends.len() + scripts <= MAX_FILES {
         true => Ok(()),
-        false => Err(too_many_files()),
+        false => Err(too_many_files(MAX_FILES)),
     }
 }
 
-fn too_many_files() -> CliFailure {
+fn too_many_files(most: usize) -> CliFailure {
     project_too_large(format!(
-        "It has more than {MAX_FILES} files, and so many are not pulled at once. Nothing was written."
+        "It has more than {most} files, and so many are not pulled at once. Nothing was written."
     ))
 }
 
@@ -450,13 +493,6 @@ fn new_manifest(state: &RemoteProjectState) -> Manifest {
         prices: state.prices.iter().flatten().map(price_entry).collect(),
         ..Manifest::default()
     }
-}
-
-/// Entry of a page that no manifest names: its file is called as its slug.
-fn new_entry(frontend: &RemoteFrontend) -> (String, ManifestPageEntry) {
-    let extension = frontend.content_type.extensions()[0];
-    let file = format!("{}.{extension}", frontend.slug);
-    (frontend.slug.clone(), ManifestPageEntry::File(file.into()))
 }
 
 /// Slugs of the frontends that a manifest has pages for.

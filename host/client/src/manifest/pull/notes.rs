@@ -64,7 +64,7 @@ impl PullPlan {
                 (None, _) if meetings.has_met_page(slug) => {
                     let place = format!(
                         "its line from svc.toml, or change {}",
-                        entry.file().display()
+                        entry.path().display()
                     );
                     self.notes.push(ended_note("page", slug, &place));
                 }

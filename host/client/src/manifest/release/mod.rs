@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::ProjectFolder;
+use super::pages::{LocalContent, LocalSite};
 use crate::actions::ActionFile;
 use crate::error::{CliFailure, Result};
+use crate::sites::{RemoteSite, add_site};
 use svc_base::names::{RANDOM_SUFFIX_LENGTH, append_suffix_within_limit, numbered_slugs};
 use svc_base::random::Random;
 
@@ -27,6 +29,8 @@ pub(super) enum ReleasePart {
         slug: String,
         expected: Option<String>,
         is_new: bool,
+        /// Files of that revision, if the page is a site.
+        base: Option<RemoteSite>,
     },
     /// Deletes a page.
     RemovePage {
@@ -65,6 +69,20 @@ impl ReleasePart {
         }
     }
 
+    /// Site of the part, with its files in the revision that it takes the place of.
+    pub(super) fn site<'a>(
+        &'a self,
+        folder: &'a ProjectFolder,
+    ) -> Option<(&'a LocalSite, Option<&'a RemoteSite>)> {
+        match self {
+            Self::Page { number, base, .. } => {
+                let site = folder.pages[*number].site()?;
+                Some((site, base.as_ref()))
+            }
+            _ => None,
+        }
+    }
+
     /// Entry of the request.
     fn to_json(&self, folder: &ProjectFolder) -> Value {
         match self {
@@ -83,16 +101,22 @@ impl ReleasePart {
                 slug,
                 expected,
                 is_new,
+                base,
             } => {
                 let page = &folder.pages[*number];
-                let mut entry = json!({
-                    "slug": slug,
-                    "type": page.source.content_type,
-                    "content": page.source.content,
-                    "expected_active_revision_id": expected,
-                });
-                let by_file = page.source.title.as_ref().filter(|_| *is_new);
-                if let Some(title) = page.title.as_ref().or(by_file) {
+                let mut entry = json!({ "slug": slug, "expected_active_revision_id": expected });
+                let mut title = page.title.as_ref();
+                match &page.content {
+                    LocalContent::Page(source) => {
+                        entry["type"] = json!(source.content_type);
+                        entry["content"] = source.content.as_str().into();
+                        title = title.or(source.title.as_ref().filter(|_| *is_new));
+                    }
+                    LocalContent::Site(site) => {
+                        add_site(&mut entry, &site.folder, (base.as_ref(), &site.options));
+                    }
+                }
+                if let Some(title) = title {
                     entry["title"] = title.as_str().into();
                 }
                 entry
@@ -210,7 +234,11 @@ pub(super) fn with_part_files(
             failure.with_file(&folder.actions[*number].path)
         }
         Some(ReleasePart::Page { number, .. }) => {
-            failure.with_file(&folder.pages[*number].source.path)
+            let page = &folder.pages[*number];
+            match page.site() {
+                Some(site) => site.folder.explain(failure.with_file(page.path())),
+                None => failure.with_file(page.path()),
+            }
         }
         _ => failure,
     };

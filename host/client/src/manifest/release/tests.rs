@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use http::StatusCode;
 
-use super::super::{LocalPage, Manifest, MigrationFile};
+use super::super::pages::{LocalContent, LocalPage};
+use super::super::{Manifest, MigrationFile};
 use super::*;
 use crate::source::SourceToPublish;
 
@@ -34,8 +35,9 @@ fn folder(count: usize, length: usize) -> ProjectFolder {
             .map(|number| LocalPage {
                 slug: format!("p{number}"),
                 title: None,
-                source: SourceToPublish::from_bytes(&path("p", number), text.as_bytes(), None)
-                    .unwrap(),
+                content: LocalContent::Page(
+                    SourceToPublish::from_bytes(&path("p", number), text.as_bytes(), None).unwrap(),
+                ),
             })
             .collect(),
     }
@@ -47,6 +49,7 @@ fn page(number: usize) -> ReleasePart {
         slug: format!("p{number}"),
         expected: None,
         is_new: true,
+        base: None,
     }
 }
 

@@ -12,12 +12,13 @@ use crate::control;
 use crate::deployments::store::is_referenced;
 use crate::infra::Infra;
 use svc_base::clock::Timestamp;
+use svc_base::fault;
 
 /// Marks handled in one step, so that no step holds the writer for long.
 const MARKS_PER_STEP: u32 = 500;
 /// Time for which content without a reference is kept, in seconds: by one server, and where several nodes share the store.
-const GRACE_SECONDS: i64 = 60;
-const SHARED_GRACE_SECONDS: i64 = 24 * 3600;
+pub(super) const GRACE_SECONDS: i64 = 60;
+pub(super) const SHARED_GRACE_SECONDS: i64 = 24 * 3600;
 /// Difference of two nodes' clocks that does no harm, in seconds.
 const CLOCK_SKEW_SECONDS: i64 = 3600;
 /// Longest time between asking for the commit that confirms marks and sending a deletion.
@@ -122,6 +123,7 @@ impl ContentGarbageCollector {
                 break;
             }
             let step = self.collect_digests(&marked, before, &stops).await;
+            fault::point("collection.deleted");
             drop(hold);
             collected += step.gone;
             failed += step.failed;
@@ -134,6 +136,7 @@ impl ContentGarbageCollector {
                         .try_for_each(|digest| store::unmark(tx, digest, before))
                 })
                 .await?;
+            fault::point("collection.committed");
             if marked.len() < most as usize {
                 break;
             }

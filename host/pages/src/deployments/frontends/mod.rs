@@ -12,6 +12,7 @@ pub mod views;
 
 pub use model::{
     Frontend, FrontendError, FrontendSelector, FrontendState, FrontendSummary, NewFrontend,
+    NewSiteFrontend,
 };
 pub use service::Frontends;
 pub use store::{backend_changed, bind_backend};

@@ -8,7 +8,10 @@ use utoipa::ToSchema;
 
 use crate::content::Digest;
 use crate::control;
+use crate::deployments::files::{FileError, NewSite, SiteTarget};
+use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::PublishError;
+use crate::deployments::sites::SiteSize;
 use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
@@ -45,16 +48,18 @@ pub struct Frontend {
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// Type of the source.
-    pub content_type: ContentType,
+    /// Type of the source, or that it is a site.
+    pub content_type: DeploymentType,
     /// The live page's title; empty where neither its author nor its content has one.
     pub title: String,
     /// Warnings for the author, where this very call has published it.
     pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
-    /// The live source.
+    /// The live source; of a site, the canonical form of its manifest.
     pub source: Option<Digest>,
+    /// Files of a site.
+    pub site: Option<SiteSize>,
     /// Number of views.
     pub visits: u64,
     /// When it was made.
@@ -65,6 +70,8 @@ pub struct Frontend {
     pub active_revision: Option<RevisionId>,
     /// How many revisions it has, drafts too.
     pub revision_count: u64,
+    /// Whether it is a site that answers at the root of its project's origin, too.
+    pub at_root: bool,
 }
 
 impl Frontend {
@@ -72,7 +79,7 @@ impl Frontend {
     pub(in crate::deployments) fn new_creating(
         id: DeploymentId,
         slug: String,
-        content_type: ContentType,
+        content_type: DeploymentType,
         title: String,
         now: Timestamp,
     ) -> Self {
@@ -84,17 +91,28 @@ impl Frontend {
             warnings: Vec::new(),
             state: FrontendState::Creating,
             source: None,
+            site: None,
             visits: 0,
             created_at: now,
             updated_at: now,
             active_revision: None,
             revision_count: 0,
+            at_root: false,
         }
     }
 
     /// Whether it answers.
     pub(super) fn is_active(&self) -> bool {
         self.state == FrontendState::Active
+    }
+}
+
+impl<'t> From<&'t Frontend> for SiteTarget<'t> {
+    fn from(frontend: &'t Frontend) -> Self {
+        Self {
+            slug: Some(&frontend.slug),
+            deployment: Some(frontend.id),
+        }
     }
 }
 
@@ -105,8 +123,8 @@ pub struct FrontendSummary {
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// Type of the source.
-    pub content_type: ContentType,
+    /// Type of the source, or that it is a site.
+    pub content_type: DeploymentType,
     /// Where it is in its life.
     pub state: FrontendState,
     /// Number of views.
@@ -145,6 +163,17 @@ pub struct NewFrontend {
     pub title: Option<String>,
 }
 
+/// A site to make; its fields are within their bounds.
+#[derive(Debug)]
+pub struct NewSiteFrontend {
+    /// Files and options.
+    pub site: NewSite,
+    /// The wanted slug.
+    pub requested_slug: Option<String>,
+    /// The site's title; that of its start page, if there is none.
+    pub title: Option<String>,
+}
+
 /// Why nothing was done to a frontend.
 #[derive(Debug, thiserror::Error)]
 pub enum FrontendError {
@@ -154,6 +183,9 @@ pub enum FrontendError {
     /// The page could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
+    /// The files could not be published.
+    #[error(transparent)]
+    Files(#[from] FileError),
 }
 
 impl From<control::Error> for FrontendError {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::requests::CreateFrontend;
+use super::requests::{CreateFrontend, CreateSite};
 use super::scope::AuthorizedFrontend;
 use super::views::{FrontendList, FrontendView};
 use super::{FrontendSelector, Frontends};
@@ -26,6 +26,25 @@ pub async fn create(
     let owner = project.clone();
     let keep = keep.map_view(move |frontend| FrontendView::new(frontend, &owner, &config));
     let frontend = frontends.create(project.clone(), new, keep).await?;
+    Ok(FrontendView::new(&frontend, &project, frontends.config()))
+}
+
+/// Publishes a site. Durable when it returns.
+///
+/// # Errors
+/// `invalid_request`, `path_refused`, `plan_limit`, `payload_too_large`, `files_missing`, `digest_mismatch`, `storage_full`,
+/// `capacity_reached`; nothing is left of the attempt then.
+pub async fn create_site(
+    frontends: Arc<Frontends>,
+    at: AuthorizedProject<Editor>,
+    input: CreateSite,
+    keep: AnswerRecorder<FrontendView>,
+) -> Result<FrontendView, Problem> {
+    let new = input.checked()?;
+    let (project, config) = (at.project, Arc::clone(frontends.config()));
+    let owner = project.clone();
+    let keep = keep.map_view(move |frontend| FrontendView::new(frontend, &owner, &config));
+    let frontend = frontends.create_site(project.clone(), new, keep).await?;
     Ok(FrontendView::new(&frontend, &project, frontends.config()))
 }
 

@@ -11,6 +11,7 @@ impl From<FrontendError> for Problem {
                 "The project has no such active frontend. List them to see what it has.",
             ),
             FrontendError::Publish(error) => error.into(),
+            FrontendError::Files(error) => error.into(),
         }
     }
 }

@@ -7,20 +7,24 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 
-use super::requests::{CreateFrontend, explain_share_fields};
+use super::requests::{CreateFrontend, CreateFrontendRequest, CreateSite, explain_share_fields};
 use super::scope::{AuthorizedFrontend, FrontendPath};
 use super::views::{FrontendList, FrontendView};
 use super::{Frontends, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
+use crate::deployments::files::requests::names_site;
+use crate::deployments::serving::PageService;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{NoQueryParams, UnreadBody};
+use crate::http::extract::{NoQueryParams, PublicationBody, body_too_large, parse_json};
 use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
-use crate::projects::Projects;
 use crate::projects::scope::AuthorizedProject;
 
 /// Publish a frontend
+///
+/// A page of one source, or a site of files. A site's file is sent with the request, or named by its SHA-256 if the project has it: a digest
+/// that it does not have is a 409 that lists all of them.
 #[utoipa::path(
     operation_id = "create_frontend",
     post, path = "/api/v1/projects/{id}/frontends", tag = "frontends",
@@ -28,29 +32,38 @@ use crate::projects::scope::AuthorizedProject;
         ("id" = String, Path, description = "The project."),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")
     ),
-    request_body = CreateFrontend,
+    request_body = CreateFrontendRequest,
     responses((status = 201, description = "Published, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found render_failed capacity_reached"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn create(
     State(frontends): State<Arc<Frontends>>,
     request: IdempotentRequest,
     at: AuthorizedProject<Editor>,
-    body: UnreadBody,
+    body: PublicationBody,
 ) -> Result<Response, Problem> {
-    let body = body
-        .json::<CreateFrontend>()
-        .await
-        .map_err(explain_share_fields)?;
+    let body = body.0.bytes().await?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
     let route = IdempotencyScope {
         name: "frontends",
         parent: &parent,
     };
-    let work = |keep| operations::create(frontends, at, body.value, keep);
+    if names_site(&body) {
+        let input = parse_json::<CreateSite>(&body)?;
+        let work = |keep| operations::create_site(frontends, at, input, keep);
+        return request
+            .run_once(Some(&caller), route, &body, StatusCode::CREATED, work)
+            .await;
+    }
+    let most = frontends.config().limits.body_bytes;
+    if body.len() as u64 > most {
+        return Err(body_too_large(most));
+    }
+    let input = parse_json::<CreateFrontend>(&body).map_err(explain_share_fields)?;
+    let work = |keep| operations::create(frontends, at, input, keep);
     request
-        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body, StatusCode::CREATED, work)
         .await
 }
 
@@ -115,22 +128,17 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A project's origin leads to its home, else to its oldest frontend.
+/// A project's origin leads to its home, else to its oldest frontend. A site that is there answers without this.
 pub async fn home(
-    State(projects): State<Projects>,
-    State(frontends): State<Arc<Frontends>>,
+    State(serving): State<Arc<PageService>>,
     context: HttpRequestContext,
 ) -> Result<Response, Problem> {
     let HostKind::Project(label) = &context.host else {
         return Err(Problem::not_found());
     };
-    let project = projects
-        .find_by_label(label)
-        .await?
-        .ok_or_else(Problem::not_found)?;
-    let slug = frontends
-        .home(project)
-        .await?
+    let origin = serving.origin(label).await?;
+    let slug = origin
+        .home()
         .ok_or_else(|| Problem::new(ProblemCode::NotFound, "Nothing is published here yet."))?;
     let headers = [
         (header::LOCATION, format!("/{slug}")),

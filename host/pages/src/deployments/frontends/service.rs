@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use super::model::{
     Frontend, FrontendError, FrontendSelector, FrontendState, FrontendSummary, NewFrontend,
+    NewSiteFrontend,
 };
 use super::store;
 use crate::config::Config;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
-use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::address::{PageAddress, announce_change, announce_origin_end};
+use crate::deployments::files::{PreparedSite, ProjectFiles, SiteTarget, SiteTitle};
+use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::{
     CapUsageChecker, CapacityChecker, PageSource, PublicationPipeline, PublishError,
     PublishedDigests, ReservedSlug, SlugReservations,
@@ -21,6 +24,7 @@ use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, ProjectId};
+use svc_sandbox::ContentType;
 
 /// Frontends that one transaction removes at most, so that none holds the writer for long.
 const FRONTENDS_PER_STEP: u32 = 500;
@@ -30,6 +34,7 @@ const FRONTENDS_PER_STEP: u32 = 500;
 pub struct Frontends {
     infra: Infra,
     pipeline: Arc<PublicationPipeline>,
+    files: Arc<ProjectFiles>,
     capacity: CapacityChecker,
     slugs: SlugReservations,
 }
@@ -39,12 +44,14 @@ impl Frontends {
     pub fn new(
         infra: Infra,
         pipeline: Arc<PublicationPipeline>,
+        files: Arc<ProjectFiles>,
         capacity: CapacityChecker,
         slugs: SlugReservations,
     ) -> Self {
         Self {
             infra,
             pipeline,
+            files,
             capacity,
             slugs,
         }
@@ -70,14 +77,25 @@ impl Frontends {
         let now = self.infra.clock.now();
         let id = DeploymentId::new(&self.infra.clock, &self.infra.random)?;
         let title = new.title.unwrap_or_default();
-        let frontend =
-            Frontend::new_creating(id, slug.as_str().to_owned(), new.content_type, title, now);
+        let frontend = Frontend::new_creating(
+            id,
+            slug.as_str().to_owned(),
+            new.content_type.into(),
+            title,
+            now,
+        );
         self.take_slug(&project, &frontend).await?;
         // The row holds the slug from here on, so that a deletion of the row frees it.
         drop(slug);
         fault::point("create.claimed");
         let made = self
-            .publish_first(project, frontend, new.requested_slug, new.content, keep)
+            .publish_first(
+                project,
+                frontend,
+                (new.content_type, new.requested_slug),
+                new.content,
+                keep,
+            )
             .await;
         if made.is_err() {
             self.infra
@@ -103,12 +121,12 @@ impl Frontends {
         &self,
         project: Project,
         mut frontend: Frontend,
-        name: Option<String>,
+        (content_type, name): (ContentType, Option<String>),
         content: String,
         keep: AnswerRecorder<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         let source = PageSource {
-            content_type: frontend.content_type,
+            content_type,
             title: &frontend.title,
             name: name.as_deref(),
             text: &content,
@@ -119,6 +137,8 @@ impl Frontends {
             .await?;
         frontend.title = page.title;
         frontend.warnings = page.warnings;
+        let hidden = self.files.hidden_by_slug(&project, &frontend.slug);
+        frontend.warnings.extend(hidden.await?);
         fault::point("create.stored");
         let now = frontend.created_at;
         let address = address_of(&frontend, &project);
@@ -132,6 +152,78 @@ impl Frontends {
             .await?;
         fault::point("create.committed");
         Ok(frontend)
+    }
+
+    /// Publishes a site. Durable when it returns. No slug is taken before its files are there.
+    ///
+    /// # Errors
+    /// [`FrontendError`]; nothing is left of the attempt then.
+    pub async fn create_site(
+        &self,
+        project: Project,
+        new: NewSiteFrontend,
+        keep: AnswerRecorder<Frontend>,
+    ) -> Result<Frontend, FrontendError> {
+        self.capacity.check_frontend(project.workspace.id).await?;
+        let title = match (new.title, &new.requested_slug) {
+            (Some(title), _) => SiteTitle::Given(title),
+            (None, slug) => SiteTitle::OfStartPage(slug.clone().unwrap_or_default()),
+        };
+        let target = SiteTarget {
+            slug: new.requested_slug.as_deref(),
+            deployment: None,
+        };
+        let site = self.files.prepare(&project, target, new.site, title);
+        let site = site.await?;
+        let files = site.files();
+        let made = self
+            .publish_site(project, site, new.requested_slug, keep)
+            .await;
+        if made.is_err() {
+            self.files.give_up(&files).await?;
+        }
+        made
+    }
+
+    /// Takes a slug for a prepared site, and makes it answer.
+    async fn publish_site(
+        &self,
+        project: Project,
+        site: PreparedSite,
+        requested_slug: Option<String>,
+        keep: AnswerRecorder<Frontend>,
+    ) -> Result<Frontend, FrontendError> {
+        let slug = self.slugs.reserve(requested_slug.as_deref()).await?;
+        let now = self.infra.clock.now();
+        let id = DeploymentId::new(&self.infra.clock, &self.infra.random)?;
+        let (caps, files) = (self.capacity.cap_check(), site.files());
+        let mut frontend = Frontend::new_creating(
+            id,
+            slug.as_str().to_owned(),
+            DeploymentType::Site,
+            site.title,
+            now,
+        );
+        frontend.warnings = site.warnings;
+        let hidden = self.files.hidden_by_slug(&project, slug.as_str());
+        frontend.warnings.extend(hidden.await?);
+        fault::point("create.stored");
+        let address = address_of(&frontend, &project);
+        // One transaction takes the slug and answers at it, because nothing is left to be made.
+        let made = self
+            .pipeline
+            .publish(site.publication, address, now, move |tx, published| {
+                claim_in(tx, &project, &frontend, &caps)?;
+                files.adopt_live(tx, &frontend.id, now)?;
+                activate_in(tx, &project, &mut frontend, published)?;
+                keep.store(tx, &frontend)?;
+                Ok::<_, FrontendError>(frontend)
+            })
+            .await?;
+        // The row holds the slug.
+        drop(slug);
+        fault::point("create.committed");
+        Ok(made)
     }
 
     /// Lists the frontends of a project in short, oldest first, whatever their state.
@@ -213,14 +305,6 @@ impl Frontends {
         self.slugs.is_free(slug).await
     }
 
-    /// Returns the slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
-    pub async fn home(&self, project: Project) -> Result<Option<String>, control::Error> {
-        self.infra
-            .control
-            .read(move |c| store::home_slug(c, &project.id, project.home.as_deref()))
-            .await
-    }
-
     /// Removes a frontend with its history; returns whether it was there. Its slug is free when this answers.
     pub async fn delete(
         &self,
@@ -264,6 +348,7 @@ impl Frontends {
                 let Some(label) = projects::begin_deletion(tx, &project, now)? else {
                     return Ok(());
                 };
+                announce_origin_end(tx, &config, (&project, &label), now)?;
                 for slug in store::mark_deleting(tx, &project)? {
                     let address = PageAddress {
                         slug,
@@ -338,13 +423,20 @@ pub(in crate::deployments) fn activate_in(
     published: &PublishedDigests,
 ) -> Result<(), FrontendError> {
     let now = frontend.created_at;
+    let warnings = match published.site {
+        Some(_) => frontend.warnings.as_slice(),
+        // Those of a page are found whenever it is rendered.
+        None => &[],
+    };
     if !projects::is_live(tx, &project.id, now)?
-        || !store::activate(tx, &frontend.id, &frontend.title, published)?
+        || !store::activate(tx, &frontend.id, &frontend.title, published, warnings)?
     {
         return Err(FrontendError::NotFound);
     }
     frontend.state = FrontendState::Active;
     frontend.source = Some(published.source);
+    frontend.site = published.site;
+    frontend.at_root = store::answers_at_root(tx, frontend).map_err(control::Error::from)?;
     let act = AuditAction::FrontendCreate;
     Ok(projects::record_audit(
         tx,

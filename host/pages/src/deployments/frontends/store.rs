@@ -4,13 +4,15 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Frontend, FrontendSelector, FrontendState, FrontendSummary};
 use crate::control::{ControlChange, Error, InstallationCounters, NamedColumnReader, Tx};
+use crate::deployments::address::is_root;
 use crate::deployments::publication::PublishedDigests;
-use crate::deployments::store::parse_content_type;
+use crate::deployments::store::{parse_type, read_site_size};
+use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 const SELECT_FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
-    d.created_at, d.updated_at, d.active_revision_id FROM deployments d";
+    d.created_at, d.updated_at, d.active_revision_id, d.site_files, d.site_bytes FROM deployments d";
 
 /// Reads a frontend from its row, without the numbers that are counted elsewhere.
 fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
@@ -18,20 +20,22 @@ fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
     Ok(Frontend {
         id: row.get("id")?,
         slug: row.get("slug")?,
-        content_type: parse_content_type(&row.get::<String>("content_type")?)?,
+        content_type: parse_type(&row.get::<String>("content_type")?)?,
         title: row.get("title")?,
         warnings: Vec::new(),
         state: parse_state(&row.get::<String>("state")?)?,
         source: row.get("source_digest")?,
+        site: read_site_size(&row)?,
         visits: 0,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
         active_revision: row.get("active_revision_id")?,
         revision_count: 0,
+        at_root: false,
     })
 }
 
-/// Adds the numbers of views and revisions to a frontend.
+/// Adds the numbers of views and revisions to a frontend, and whether it answers at the root of its project's origin.
 fn with_counts(
     c: &Connection,
     counters: &InstallationCounters,
@@ -43,8 +47,14 @@ fn with_counts(
     Ok(Frontend {
         visits: counters.visits(&frontend.id),
         revision_count: revisions.unsigned_abs(),
+        at_root: answers_at_root(c, &frontend)?,
         ..frontend
     })
+}
+
+/// Whether a frontend is a site at the root of its project's origin.
+pub(super) fn answers_at_root(c: &Connection, frontend: &Frontend) -> rusqlite::Result<bool> {
+    Ok(frontend.content_type.is_site() && is_root(c, &frontend.id)?)
 }
 
 fn parse_state(text: &str) -> rusqlite::Result<FrontendState> {
@@ -108,26 +118,12 @@ pub(super) fn summaries(
         Ok(FrontendSummary {
             id,
             slug: row.get("slug")?,
-            content_type: parse_content_type(&row.get::<_, String>("content_type")?)?,
+            content_type: parse_type(&row.get::<_, String>("content_type")?)?,
             state: parse_state(&row.get::<_, String>("state")?)?,
             visits: counters.visits(&id),
         })
     })?
     .collect()
-}
-
-/// Returns the slug of a project's home where that is active, else of its oldest active frontend.
-pub(super) fn home_slug(
-    c: &Connection,
-    project: &ProjectId,
-    home: Option<&str>,
-) -> rusqlite::Result<Option<String>> {
-    c.prepare_cached(
-        "SELECT slug FROM deployments WHERE project_id = ?1 AND state = 'active'
-         ORDER BY slug IS NOT ?2, rowid LIMIT 1",
-    )?
-    .query_row(params![project, home], |row| row.get(0))
-    .optional()
 }
 
 /// Inserts a frontend that is being created, which takes its slug.
@@ -154,26 +150,30 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Makes a created frontend answer; returns whether it was still being created.
+/// Makes a created frontend answer, with warnings about the files of a site; returns whether it was still being created.
 pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
     title: &str,
     published: &PublishedDigests,
+    warnings: &[Warning],
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3,
-                made_by = ?4, title = ?5, bytes = ?6, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
+                made_by = ?4, title = ?5, bytes = ?6, site_files = ?7, site_bytes = ?8, warnings = ?9, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
         .execute(params![
             id,
             published.source,
             published.artifact,
-            published.by.as_str(),
+            published.made_by(),
             title,
             published.bytes_stored(),
+            published.site_files(),
+            published.site_bytes(),
+            Warning::to_row(warnings),
         ])?;
     Ok(changed > 0)
 }

@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 use super::{Frontend, FrontendState};
 use crate::config::Config;
-use crate::deployments::model::display_title;
+use crate::deployments::model::{DeploymentType, display_title};
+use crate::deployments::sites::SiteSize;
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::ContentType;
 
 /// A frontend.
 #[derive(Debug, Serialize, ToSchema)]
@@ -20,15 +20,15 @@ pub struct FrontendView {
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// Address of the page.
+    /// Address of the page. A site that its project's origin leads to answers there: its address has no slug.
     #[schema(format = "uri")]
     pub url: String,
     /// Where its backend answers.
     #[schema(format = "uri")]
     pub api_base: String,
-    /// Type of the source.
+    /// Type of the source, or that it is a site.
     #[serde(rename = "type")]
-    pub content_type: ContentType,
+    pub content_type: DeploymentType,
     /// The live page's title: as it was given, else its content's own, else the wanted slug.
     pub title: String,
     /// Warnings for the author, in answers that publish; absent where there are none.
@@ -36,8 +36,11 @@ pub struct FrontendView {
     pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
-    /// SHA-256 of the live source, in hexadecimal.
+    /// SHA-256 of the live source, in hexadecimal; of a site, of the canonical form of its files and options.
     pub content_sha256: Option<String>,
+    /// Number and length of a site's live files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteSize>,
     /// Number of views; those of the last seconds may be missing.
     pub visits: u64,
     /// When it was made.
@@ -65,21 +68,22 @@ pub struct FrontendList {
 impl FrontendView {
     /// A frontend as it is answered.
     pub fn new(frontend: &Frontend, project: &Project, config: &Config) -> Self {
-        let url = format!(
-            "{}/{}",
-            config.project_origin(&project.host_label),
-            frontend.slug
-        );
+        let origin = config.project_origin(&project.host_label);
+        let url = match frontend.at_root && config.sites_domain.is_some() {
+            true => format!("{origin}/"),
+            false => format!("{origin}/{}", frontend.slug),
+        };
         Self {
             id: frontend.id,
             slug: frontend.slug.clone(),
-            api_base: format!("{url}/api"),
+            api_base: format!("{}/api", url.trim_end_matches('/')),
             url,
             content_type: frontend.content_type,
             title: display_title(&frontend.title),
             warnings: frontend.warnings.clone(),
             state: frontend.state,
             content_sha256: frontend.source.map(|digest| digest.to_string()),
+            site: frontend.site,
             visits: frontend.visits,
             created_at: frontend.created_at,
             updated_at: frontend.updated_at,

@@ -1,6 +1,8 @@
 //! Operators' work on deployments: disables and enables them, and checks the store.
 
+mod sites;
 mod store;
+pub mod takedown;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -229,6 +231,7 @@ pub async fn check(
     let mut found = StoreCheckFindings::default();
     let references = check_rows(control, &mut found).await?;
     check_content(control, content, &references, &mut found).await?;
+    sites::check(control, content, &mut found).await?;
     check_unused(control, content, &references, &mut found).await?;
     if let Some(once) = once {
         check_once(control, once, &mut found).await?;

@@ -4,10 +4,13 @@ use crate::access::ClientDisconnected;
 use crate::config::CapReached;
 use crate::content;
 use crate::control;
+use crate::deployments::blocked::ContentBlocked;
 use crate::deployments::problems::WORKERS_BUSY_MESSAGE;
 use crate::http::byte_budget::ByteBudgetFull;
 use svc_base::random::RandomSourceError;
-use svc_sandbox::{BudgetKind, ContentType, LaneBusy, MalformedSource, RenderFailure};
+use svc_sandbox::{
+    BudgetKind, ContentType, LaneBusy, MalformedSource, RenderFailure, RuleFault, RulesFailure,
+};
 
 /// Why nothing was published.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +24,21 @@ pub enum PublishError {
     /// No renderer of the server knows the type.
     #[error("no renderer knows {0}")]
     Unsupported(ContentType),
+    /// A file of a site's rules has a fault.
+    #[error("{}, line {}: {}", .0.file, .0.line, .0.reason)]
+    Rules(RuleFault),
+    /// The renderer of the server judges no rules of sites.
+    #[error("no renderer judges rules of sites")]
+    RulesUnsupported,
     /// The server has no room for it.
     #[error("{0}")]
     Capacity(&'static str),
     /// A cap is reached.
     #[error(transparent)]
     Cap(#[from] CapReached),
+    /// The operator has blocked it.
+    #[error(transparent)]
+    Blocked(#[from] ContentBlocked),
     /// The client has hung up, and nothing was stored.
     #[error(transparent)]
     Abandoned(#[from] ClientDisconnected),
@@ -51,7 +63,13 @@ impl PublishError {
     pub(in crate::deployments) fn is_lasting(&self) -> bool {
         match self {
             Self::Budget(BudgetKind::Time) => false,
-            Self::Malformed(_) | Self::Budget(_) | Self::Unsupported(_) | Self::Internal(_) => true,
+            Self::Malformed(_)
+            | Self::Budget(_)
+            | Self::Unsupported(_)
+            | Self::Rules(_)
+            | Self::RulesUnsupported
+            | Self::Blocked(_)
+            | Self::Internal(_) => true,
             Self::Capacity(_) | Self::Cap(_) | Self::Abandoned(_) => false,
         }
     }
@@ -66,6 +84,19 @@ impl From<RenderFailure> for PublishError {
             RenderFailure::Preparing => Self::Capacity(PREPARING_MESSAGE),
             RenderFailure::Busy => Self::Capacity(WORKERS_BUSY_MESSAGE),
             RenderFailure::Broken(error) => Self::Internal(error),
+        }
+    }
+}
+
+impl From<RulesFailure> for PublishError {
+    fn from(failure: RulesFailure) -> Self {
+        match failure {
+            RulesFailure::Refused(fault) => Self::Rules(fault),
+            RulesFailure::Budget(budget) => Self::Budget(budget),
+            RulesFailure::Unsupported => Self::RulesUnsupported,
+            RulesFailure::Preparing => Self::Capacity(PREPARING_MESSAGE),
+            RulesFailure::Busy => Self::Capacity(WORKERS_BUSY_MESSAGE),
+            RulesFailure::Broken(error) => Self::Internal(error),
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::access::run_while_client_waits;
 use crate::content::{ContentStore, Digest, EncodedPage, ObjectPin};
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::blocked::{BlockedContent, ContentBlocked};
+use crate::deployments::sites::{SiteManifest, SiteSize};
 use crate::deployments::views::Warning;
 use crate::http::byte_budget::{ByteBudget, BytePermit};
 use crate::infra::Infra;
@@ -21,7 +23,7 @@ use svc_base::ThreadCpuStopwatch;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
     BudgetKind, CallerFlow, GuestDigest, JobCancellation, LaneBusy, PageFooter, RenderSource,
-    RuntimeScript, Sandbox,
+    RuleFiles, RuntimeScript, Sandbox, SiteRules,
 };
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
@@ -74,7 +76,8 @@ pub(in crate::deployments) struct StoredSourceAndPage {
 #[derive(Debug)]
 pub(in crate::deployments) struct StoredPublication {
     content: StoredSourceAndPage,
-    by: RendererAndRuntime,
+    by: Option<RendererAndRuntime>,
+    site: Option<SiteSize>,
 }
 
 /// Digests that the rows of a publication name.
@@ -82,10 +85,12 @@ pub(in crate::deployments) struct StoredPublication {
 pub(in crate::deployments) struct PublishedDigests {
     /// Digest of the source.
     pub(in crate::deployments) source: Digest,
-    /// Digest of the page.
+    /// Digest of the page, or of a site's manifest.
     pub(in crate::deployments) artifact: Digest,
-    /// The guest and the runtime that made the page.
-    pub(in crate::deployments) by: RendererAndRuntime,
+    /// The guest and the runtime that made the page; nobody makes a site.
+    pub(in crate::deployments) by: Option<RendererAndRuntime>,
+    /// Files of a site.
+    pub(in crate::deployments) site: Option<SiteSize>,
     /// Bytes of the source and of the page in all encodings.
     pub(in crate::deployments) bytes: u64,
 }
@@ -95,15 +100,39 @@ impl PublishedDigests {
     pub(in crate::deployments) fn bytes_stored(&self) -> i64 {
         i64::try_from(self.bytes).unwrap_or(i64::MAX)
     }
+
+    /// Returns the number of a site's files, as a row has it.
+    pub(in crate::deployments) fn site_files(&self) -> Option<i64> {
+        let site = self.site?;
+        Some(i64::try_from(site.files).unwrap_or(i64::MAX))
+    }
+
+    /// Returns the bytes of a site's files, as a row has them.
+    pub(in crate::deployments) fn site_bytes(&self) -> Option<i64> {
+        let site = self.site?;
+        Some(i64::try_from(site.bytes).unwrap_or(i64::MAX))
+    }
+
+    /// Returns who made the page, as a row has it.
+    pub(in crate::deployments) fn made_by(&self) -> Option<&str> {
+        self.by.as_ref().map(RendererAndRuntime::as_str)
+    }
 }
 
 impl StoredPublication {
+    /// Counts bytes of something else that is stored for the publication.
+    pub(in crate::deployments) fn with_bytes(mut self, more: u64) -> Self {
+        self.content.bytes = self.content.bytes.saturating_add(more);
+        self
+    }
+
     /// Returns the digests that rows may name for as long as this lives.
     pub(in crate::deployments) fn published(&self) -> PublishedDigests {
         PublishedDigests {
             source: self.content.source.digest(),
             artifact: self.content.page.digest(),
             by: self.by.clone(),
+            site: self.site,
             bytes: self.content.bytes,
         }
     }
@@ -125,6 +154,7 @@ pub struct PublicationPipeline {
     content: ContentStore,
     sandbox: Sandbox,
     runtimes: Arc<RuntimeScripts>,
+    blocked: BlockedContent,
     /// Bytes of sources and pages that are worked on.
     memory: Arc<ByteBudget>,
     timings: StageTimings,
@@ -137,6 +167,7 @@ impl PublicationPipeline {
         content: ContentStore,
         sandbox: Sandbox,
         runtimes: Arc<RuntimeScripts>,
+        blocked: BlockedContent,
     ) -> Self {
         let limits = &infra.config.limits;
         let memory = limits.divide_cap("page_work_bytes", limits.page_work_bytes);
@@ -146,8 +177,14 @@ impl PublicationPipeline {
             content,
             sandbox,
             runtimes,
+            blocked,
             timings: StageTimings::default(),
         }
+    }
+
+    /// Returns the content that the operator has blocked.
+    pub(in crate::deployments) fn blocked(&self) -> &BlockedContent {
+        &self.blocked
     }
 
     /// Adds the times of the stages to the metrics of the server.
@@ -233,6 +270,9 @@ impl PublicationPipeline {
         runtime: Option<RuntimeScript>,
         budget: PageBudget,
     ) -> Result<RenderedPage, PublishError> {
+        if let Some(digest) = self.blocked.find_text(source.text).await? {
+            return Err(ContentBlocked { digest, path: None }.into());
+        }
         let source_bytes = source.text.len();
         let permit = Mutex::new(self.reserve(source_bytes).await?);
         // The page is in memory while its drawings wait for threads.
@@ -312,6 +352,7 @@ impl PublicationPipeline {
             .time(PublicationStage::Compress, compressing)
             .await??;
         let (digests, source, object) = compressed?;
+        self.blocked.check([&digests.0, &digests.1])?;
         let bytes = (source.len() + object.len()) as u64;
         let storing = async {
             tokio::try_join!(
@@ -358,8 +399,91 @@ impl PublicationPipeline {
             .await?;
         Ok(StoredPublication {
             content,
-            by: page.by.clone(),
+            by: Some(page.by.clone()),
+            site: None,
         })
+    }
+
+    /// Has a guest judge the rules of a site.
+    ///
+    /// # Errors
+    /// [`PublishError::Rules`] for what the author can repair.
+    pub(in crate::deployments) async fn judge_rules(
+        &self,
+        files: RuleFiles,
+    ) -> Result<SiteRules, PublishError> {
+        let length = |file: &Option<Bytes>| file.as_ref().map_or(0, Bytes::len);
+        let bytes = length(&files.redirects) + length(&files.headers);
+        let counted = self.reserve(bytes).await?;
+        let judging = Box::pin(run_while_client_waits(self.sandbox.judge_rules(files)));
+        let judged = judging.await?;
+        drop(counted);
+        Ok(judged?)
+    }
+
+    /// Stores the two forms of a site's manifest; both are durable and pinned when this answers. `announce` is told their digests before
+    /// the first of them is stored.
+    ///
+    /// # Errors
+    /// [`PublishError`]; nothing refers to what was stored by then: the caller marks it.
+    pub(in crate::deployments) async fn store_site(
+        &self,
+        site: SiteManifest,
+        announce: impl FnOnce([Digest; 2]),
+    ) -> Result<StoredPublication, PublishError> {
+        // Its files may ask for it.
+        self.runtimes.ensure_newest_stored().await?;
+        let size = site.size();
+        let writing = self.sandbox.page_lane().run(move |_| {
+            let forms = (
+                Bytes::from(site.to_canonical()?),
+                Bytes::from(site.to_object()?),
+            );
+            let digests = (Digest::of(&forms.0), Digest::of(&forms.1));
+            Ok::<_, std::io::Error>((digests, forms))
+        });
+        let (digests, (canonical, object)) = writing.await??;
+        self.blocked.load().await?;
+        self.blocked.check([&digests.0, &digests.1])?;
+        let bytes = (canonical.len() + object.len()) as u64;
+        announce([digests.0, digests.1]);
+        let storing = async {
+            tokio::try_join!(
+                self.content.put_as(digests.0, canonical),
+                self.content.put_as(digests.1, object)
+            )
+        };
+        let (source, page) = self.timings.time(PublicationStage::Store, storing).await?;
+        Ok(StoredPublication {
+            content: StoredSourceAndPage {
+                source,
+                page,
+                bytes,
+            },
+            by: None,
+            site: Some(size),
+        })
+    }
+
+    /// Compresses a text file of a site, and stores its encodings beside it; they are durable and pinned when this answers. Returns also
+    /// the bytes that they take.
+    ///
+    /// # Errors
+    /// [`PublishError`].
+    pub(in crate::deployments) async fn store_encodings(
+        &self,
+        text: Bytes,
+    ) -> Result<(ObjectPin, u64), PublishError> {
+        let compressing = self.sandbox.page_lane().run(move |stop| {
+            let spent = ThreadCpuStopwatch::start();
+            let goes_on = || !stop.is_cancelled() && spent.elapsed() < COMPRESSION_BUDGET;
+            let encoded = EncodedPage::compress(text, goes_on)?;
+            let object = encoded.without_identity().to_object()?;
+            Ok::<_, std::io::Error>((Digest::of(&object), object))
+        });
+        let (digest, object) = compressing.await??;
+        let bytes = object.len() as u64;
+        Ok((self.content.put_as(digest, object).await?, bytes))
     }
 
     /// Makes a stored page what an address answers: the caller's rows and the purge in one transaction, then memory.
@@ -405,14 +529,16 @@ impl PublicationPipeline {
             .await
     }
 
-    /// Returns the text of a stored source.
+    /// Returns the text of a stored source, for a publication.
     ///
     /// # Errors
-    /// Ours: it should be there.
+    /// `Blocked`; else ours: it should be there.
     pub(in crate::deployments) async fn source_text(
         &self,
         digest: Digest,
     ) -> Result<String, PublishError> {
+        self.blocked.load().await?;
+        self.blocked.check([&digest])?;
         let bytes = self.content.get(&digest).await?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
         text.ok_or_else(|| PublishError::Internal(anyhow::anyhow!("source {digest} is missing")))

@@ -31,7 +31,19 @@ impl From<&PublishError> for Problem {
                 ProblemCode::RenderFailed,
                 format!("The renderer of this server does not know the type `{content_type}`. Publish the content as another type, such as `html`, or ask the server's operator for a renderer that knows it."),
             ),
+            PublishError::Rules(fault) => Self::new(
+                ProblemCode::RulesRefused,
+                format!("In `{}`, line {}: {} Nothing was changed.", fault.file, fault.line, fault.reason),
+            )
+            .with("file", fault.file.path())
+            .with("line", fault.line)
+            .with("reason", fault.reason.as_str()),
+            PublishError::RulesUnsupported => Self::new(
+                ProblemCode::RenderFailed,
+                "The renderer of this server judges no rules of sites. Leave `_headers` and `_redirects` out, or ask the server's operator for a renderer that does. Nothing was changed.",
+            ),
             PublishError::Capacity(detail) => Self::new(ProblemCode::CapacityReached, *detail),
+            PublishError::Blocked(blocked) => blocked.into(),
             PublishError::Abandoned(abandoned) => (*abandoned).into(),
             PublishError::Internal(error) => internal_problem(error),
         }

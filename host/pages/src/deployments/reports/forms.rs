@@ -32,6 +32,8 @@ pub(super) fn report_form(slug: &str, wrong: Option<&str>, config: &Config) -> M
                     input.field #slug name="slug" required value=(slug) maxlength="63" autocapitalize="none" autocomplete="off" spellcheck="false"
                         aria-describedby=[wrong.map(|_| "wrong")] aria-invalid=[wrong.map(|_| "true")];
                     @if let Some(wrong) = wrong { p.wrong #wrong role="alert" { (wrong) } }
+                    label for="path" { "File below it " span.soft { "optional" } }
+                    input.field #path name="path" maxlength="512" autocapitalize="none" autocomplete="off" spellcheck="false";
                     fieldset {
                         legend { "What is wrong with it?" }
                         @for (reason, words) in REASON_LABELS {

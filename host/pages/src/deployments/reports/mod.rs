@@ -54,6 +54,8 @@ impl Reason {
 pub struct NewAbuseReport {
     /// About which page.
     pub slug: String,
+    /// File below it, if the report is about one.
+    pub path: Option<String>,
     /// Reason of the report.
     pub reason: Reason,
     /// In the reporter's words.
@@ -69,6 +71,9 @@ pub struct AbuseReport {
     pub id: ReportId,
     /// About which page.
     pub slug: String,
+    /// File below it, if the report is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// Reason of the report.
     pub reason: String,
     /// In the reporter's words.

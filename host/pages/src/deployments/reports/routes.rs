@@ -21,6 +21,8 @@ use crate::http::problem::{Problem, ProblemCode};
 
 /// The longest details of a report, in characters.
 const MAX_DETAILS_CHARACTERS: usize = 4_000;
+/// The longest path of a file, in characters.
+const MAX_PATH_CHARACTERS: usize = 512;
 /// The longest contact of a report, in characters.
 const MAX_CONTACT_CHARACTERS: usize = 320;
 
@@ -30,6 +32,9 @@ const MAX_CONTACT_CHARACTERS: usize = 320;
 pub struct ReportRequest {
     /// Which page.
     slug: String,
+    /// Which file of a site, by its path.
+    #[schema(max_length = 512)]
+    path: Option<String>,
     /// Reason of the report.
     reason: Reason,
     /// In your words.
@@ -84,11 +89,13 @@ async fn take_report(
     };
     let wanted = body.value;
     let work = |keep| async move {
+        check_characters("path", wanted.path.as_deref(), MAX_PATH_CHARACTERS)?;
         check_characters("details", wanted.details.as_deref(), MAX_DETAILS_CHARACTERS)?;
         check_characters("contact", wanted.contact.as_deref(), MAX_CONTACT_CHARACTERS)?;
         check_slug(&wanted.slug)?;
         let report = NewAbuseReport {
             slug: wanted.slug,
+            path: given(wanted.path),
             reason: wanted.reason,
             details: given(wanted.details),
             contact: given(wanted.contact),

@@ -15,12 +15,13 @@ pub(super) fn insert_report(
     now: Timestamp,
 ) -> Result<(), Error> {
     tx.prepare_cached(
-        "INSERT INTO reports (id, slug, reason, details, contact, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO reports (id, slug, path, reason, details, contact, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         id,
         report.slug,
+        report.path,
         report.reason.as_str(),
         report.details,
         report.contact,
@@ -32,13 +33,14 @@ pub(super) fn insert_report(
 /// Reports, newest first: those that are open, or all.
 pub(super) fn list_reports(c: &Connection, all: bool) -> rusqlite::Result<Vec<AbuseReport>> {
     c.prepare(
-        "SELECT id, slug, reason, details, contact, created_at, closed_at FROM reports
+        "SELECT id, slug, path, reason, details, contact, created_at, closed_at FROM reports
          WHERE ?1 OR closed_at IS NULL ORDER BY created_at DESC, id DESC",
     )?
     .query_map([all], |row| {
         Ok(AbuseReport {
             id: row.get("id")?,
             slug: row.get("slug")?,
+            path: row.get("path")?,
             reason: row.get("reason")?,
             details: row.get("details")?,
             contact: row.get("contact")?,

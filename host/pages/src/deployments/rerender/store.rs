@@ -40,7 +40,7 @@ impl RerenderCandidate {
 
 /// Pages with a source that answer and that another guest, or another runtime, has made.
 const OUTDATED_PAGES: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
-    WHERE d.state = 'active' AND p.state = 'active' AND d.one_time = 0
+    WHERE d.state = 'active' AND p.state = 'active' AND d.one_time = 0 AND d.content_type <> 'site'
         AND d.source_digest IS NOT NULL AND d.artifact_digest IS NOT NULL
         AND (d.expires_at IS NULL OR d.expires_at > ?1)
         AND d.made_by IS NOT CASE WHEN p.host_label IS NULL THEN ?2 ELSE ?3 END";
@@ -107,7 +107,7 @@ pub(super) fn replace_page(
             page.title,
             page.artifact,
             published.artifact,
-            published.by.as_str(),
+            published.made_by(),
             published.bytes_stored(),
         ])?;
     if switched > 0 && page.artifact != published.artifact {

@@ -1,5 +1,6 @@
 //! Revisions: a frontend's history. Drafts are looked at, promoted, and rolled back, without a lost update.
 
+mod edits;
 mod line_changes;
 mod model;
 pub mod operations;
@@ -10,6 +11,7 @@ mod releases;
 pub mod requests;
 pub mod routes;
 mod service;
+pub mod sites;
 mod store;
 pub mod views;
 
@@ -18,6 +20,6 @@ pub use model::{RevisionError, RevisionHistoryQuery};
 pub use preview::PreviewError;
 pub use release_pages::{
     ExpectedPage, ExpectedRevision, LivePages, PageConflict, PageRelease, PageReleaseError,
-    PageToRelease, PreparedPage, ReleasedPage, page_conflicts,
+    PageToRelease, PreparedPage, ReleasedContent, ReleasedPage, TriedPageChange, page_conflicts,
 };
 pub use service::Revisions;

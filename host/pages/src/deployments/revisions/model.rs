@@ -5,8 +5,12 @@ use utoipa::ToSchema;
 
 use crate::content::Digest;
 use crate::control;
+use crate::deployments::files::FileError;
 use crate::deployments::frontends::{Frontend, FrontendError};
+use crate::deployments::model::DeploymentType;
 use crate::deployments::publication::PublishError;
+use crate::deployments::sites::{PathFault, SiteManifest, SiteSize};
+use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 use svc_base::numbers::optional_whole_number;
@@ -76,8 +80,10 @@ pub struct Revision {
     pub id: RevisionId,
     /// Digest of the source.
     pub source: Digest,
-    /// The page without its runtime, once it was rendered for a preview.
+    /// The page without its runtime, once it was rendered for a preview; of a site, its manifest.
     pub preview: Option<Digest>,
+    /// Files of a site.
+    pub site: Option<SiteSize>,
     /// The page's title.
     pub title: String,
     /// Why it was made.
@@ -90,6 +96,8 @@ pub struct Revision {
     pub created_at: Timestamp,
     /// When it last became live.
     pub promoted_at: Option<Timestamp>,
+    /// Warnings for the author of a site; those of a page are found when it is rendered.
+    pub warnings: Vec<Warning>,
 }
 
 /// Source of a draft.
@@ -160,6 +168,8 @@ pub struct StoredRevisionSource {
     pub revision: Option<RevisionId>,
     /// Digest of the source.
     pub digest: Digest,
+    /// Manifest of a site.
+    pub manifest: Option<Digest>,
 }
 
 /// Query for a source.
@@ -171,13 +181,24 @@ pub struct RevisionSourceQuery {
     pub known: Option<Digest>,
 }
 
-/// A source, without its text if the caller has it already.
+/// A source, without its content if the caller has it already.
 #[derive(Debug)]
 pub struct FetchedRevisionSource {
     /// Frontend, revision and digest of the source.
     pub stored: StoredRevisionSource,
     /// Exactly as it was published.
-    pub text: Option<String>,
+    pub content: FetchedContent,
+}
+
+/// Content of a source.
+#[derive(Debug)]
+pub enum FetchedContent {
+    /// The caller has it.
+    Known,
+    /// Text of a page.
+    Text(String),
+    /// Files and options of a site.
+    Site(Box<SiteManifest>),
 }
 
 /// Query for a part of a history.
@@ -198,14 +219,18 @@ pub(super) struct NewRevision<'a> {
     pub(super) title: &'a str,
     /// Digest of the source.
     pub(super) source: Digest,
-    /// The page without its runtime, if it was rendered.
+    /// The page without its runtime, if it was rendered; of a site, its manifest.
     pub(super) preview: Option<Digest>,
+    /// Files of a site.
+    pub(super) site: Option<SiteSize>,
     /// Bytes of both.
     pub(super) bytes: u64,
     /// Why it is made.
     pub(super) message: Option<&'a str>,
     /// How it becomes what it is.
     pub(super) kind: RevisionKind,
+    /// Warnings for the author of a site.
+    pub(super) warnings: &'a [Warning],
 }
 
 /// New content of a frontend; its fields are within their bounds.
@@ -233,7 +258,16 @@ pub enum RevisionError {
     NeverReleased,
     /// A republish that names another type.
     #[error("the frontend is of type {}", .0.as_str())]
-    TypeMismatch(ContentType),
+    TypeMismatch(DeploymentType),
+    /// Content that does not fit the frontend's type.
+    #[error("{0}")]
+    Content(&'static str),
+    /// The site has no such file.
+    #[error("the site has no file `{0}`")]
+    NoFile(String),
+    /// A path that a site cannot have.
+    #[error(transparent)]
+    Path(#[from] PathFault),
     /// An edit that does not fit the source.
     #[error("{0}")]
     Edit(String),
@@ -245,8 +279,24 @@ pub enum RevisionError {
     Frontend(#[from] FrontendError),
 }
 
+impl RevisionError {
+    /// Whether other immutable files of the site became live meanwhile, so that the same may be tried again.
+    pub(super) fn is_moved(&self) -> bool {
+        matches!(
+            self,
+            Self::Frontend(FrontendError::Files(FileError::ImmutablesMoved))
+        )
+    }
+}
+
 impl From<PublishError> for RevisionError {
     fn from(error: PublishError) -> Self {
+        Self::Frontend(error.into())
+    }
+}
+
+impl From<FileError> for RevisionError {
+    fn from(error: FileError) -> Self {
         Self::Frontend(error.into())
     }
 }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::Revisions;
 use super::model::{RevisionHistoryQuery, RevisionKind};
 use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish};
 use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
+use super::{RevisionError, Revisions};
 use crate::access::{Editor, Viewer};
 use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::frontends::Frontend;
 use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
@@ -24,7 +25,7 @@ pub async fn list(
     page: RevisionHistoryQuery,
 ) -> Result<RevisionList, Problem> {
     let history = revisions.history(at.project(), &at.target(), page).await?;
-    Ok(history.into())
+    Ok(RevisionList::new(&history, revisions.config()))
 }
 
 /// Returns a revision by its id as the caller wrote it.
@@ -38,7 +39,22 @@ pub async fn get(
 ) -> Result<RevisionView, Problem> {
     let id = id.parse().map_err(|_| Problem::not_found())?;
     let revision = revisions.revision(at.project(), &at.target(), id).await?;
-    Ok(RevisionView::from(&revision))
+    Ok(RevisionView::new(&revision, revisions.config()))
+}
+
+/// Deletes a revision that is not live, by its id as the caller wrote it. One that is gone already is deleted.
+///
+/// # Errors
+/// `revision_conflict` for the live one.
+pub async fn delete(
+    revisions: Arc<Revisions>,
+    at: AuthorizedFrontend<Editor>,
+    id: String,
+) -> Result<(), Problem> {
+    let Ok(id) = id.parse() else {
+        return Ok(());
+    };
+    Ok(revisions.delete(at.project(), &at.target(), id).await?)
 }
 
 /// Makes a draft with an unlisted preview. The same content and title make no second revision.
@@ -105,6 +121,17 @@ pub async fn releases(
 ) -> Result<ReleaseList, Problem> {
     let releases = revisions.releases(at.project(), &at.target()).await?;
     Ok(releases.into())
+}
+
+/// Refuses new content for a page that calls itself a site.
+///
+/// # Errors
+/// `type_mismatch`.
+pub fn check_is_no_site(frontend: &Frontend, names_site: bool) -> Result<(), Problem> {
+    match names_site {
+        true => Err(RevisionError::TypeMismatch(frontend.content_type).into()),
+        false => Ok(()),
+    }
 }
 
 /// Publishes new content at once, whatever is live.

@@ -112,10 +112,26 @@ impl Revisions {
         deployment: DeploymentId,
         revision: RevisionId,
     ) -> Result<(Deployment, Revision), PageLookupError> {
+        self.find_previewable_by(Some(deployment), revision).await
+    }
+
+    /// Finds a revision with its frontend, which may be named, too, if it may be previewed.
+    async fn find_previewable_by(
+        &self,
+        deployment: Option<DeploymentId>,
+        revision: RevisionId,
+    ) -> Result<(Deployment, Revision), PageLookupError> {
         let found = self
             .infra
             .control
             .read(move |c| {
+                let named = match deployment {
+                    None => store::find_deployment(c, &revision)?,
+                    named => named,
+                };
+                let Some(deployment) = named else {
+                    return Ok(None);
+                };
                 let Some(deployment) = rows::find_by_id(c, &deployment)? else {
                     return Ok(None);
                 };
@@ -140,18 +156,54 @@ impl Revisions {
         deployment: DeploymentId,
         revision: RevisionId,
         admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
-    ) -> Result<ServedPage, PreviewError> {
+    ) -> Result<Arc<ServedPage>, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
+        self.check_previewed(&revision).await?;
+        if let Some(page) = self.site_preview_of(&deployment, &revision).await? {
+            return Ok(page);
+        }
+        let policy = self.serving.page_policy();
         let digest = match revision.preview {
             Some(digest) => digest,
             None => self.render_once(&deployment, &revision, admit).await?,
         };
         let artifact = self.serving.load_artifact(digest).await?;
-        Ok(ServedPage::preview(
-            &deployment,
-            artifact,
-            self.serving.page_policy(),
-        ))
+        let page = ServedPage::preview(&deployment, artifact, policy);
+        Ok(Arc::new(page))
+    }
+
+    /// Returns a revision of a site for its preview at an origin of its own, by its id alone.
+    ///
+    /// # Errors
+    /// [`PageLookupError`]; `NotFound` for one that is no site's.
+    pub async fn site_preview(
+        &self,
+        revision: RevisionId,
+    ) -> Result<Arc<ServedPage>, PageLookupError> {
+        let (deployment, revision) = self.find_previewable_by(None, revision).await?;
+        self.check_previewed(&revision).await?;
+        let page = self.site_preview_of(&deployment, &revision).await?;
+        page.ok_or(PageLookupError::NotFound)
+    }
+
+    /// Refuses a revision whose content the operator has blocked.
+    async fn check_previewed(&self, revision: &Revision) -> Result<(), PageLookupError> {
+        let named = [&revision.source].into_iter().chain(&revision.preview);
+        self.serving.check_content(named).await
+    }
+
+    /// Returns the preview of a revision, if that is a site's.
+    async fn site_preview_of(
+        &self,
+        deployment: &Deployment,
+        revision: &Revision,
+    ) -> Result<Option<Arc<ServedPage>>, PageLookupError> {
+        let Some(manifest) = revision.site.and(revision.preview) else {
+            return Ok(None);
+        };
+        let named = (revision.id, manifest);
+        let page = self.serving.site_preview(deployment, named).await?;
+        Ok(Some(page))
     }
 
     /// Renders the page of a revision that was never previewed, unless it failed a short time ago or is being rendered.
@@ -187,7 +239,11 @@ impl Revisions {
     ) -> Result<Outcome, PublishError> {
         self.capacity.check_disk()?;
         let text = self.pipeline.source_text(revision.source).await?;
-        let source = PageSource::titled(deployment.content_type, &revision.title, &text);
+        let content_type = deployment
+            .content_type
+            .page()
+            .ok_or_else(|| PublishError::Internal(anyhow::anyhow!("a site is not rendered")))?;
+        let source = PageSource::titled(content_type, &revision.title, &text);
         let page = match self.pipeline.render(source).await {
             Ok(page) => page,
             Err(error) if error.is_lasting() => {

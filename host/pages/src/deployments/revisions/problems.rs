@@ -16,7 +16,10 @@ impl From<RevisionError> for Problem {
                 format!("Another revision is active: {active}. Read it, make your change on top of it, and send that."),
             )
             .with("active_revision_id", active.to_string()),
-            RevisionError::NeverReleased | RevisionError::Edit(_) => {
+            RevisionError::NeverReleased
+            | RevisionError::Edit(_)
+            | RevisionError::Content(_)
+            | RevisionError::NoFile(_) => {
                 Self::new(ProblemCode::InvalidRequest, detail)
             }
             RevisionError::TypeMismatch(_) => Self::new(
@@ -27,6 +30,7 @@ impl From<RevisionError> for Problem {
                 ProblemCode::PayloadTooLarge,
                 format!("{detail}, which is more than a source may have."),
             ),
+            RevisionError::Path(fault) => fault.into(),
             RevisionError::Frontend(error) => error.into(),
         }
     }

@@ -4,17 +4,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::line_changes::LineChanges;
 use super::model::RevisionError;
-use super::service::{NewLiveRevision, Revisions, publish_in};
+use super::service::{NewLiveRevision, Revisions, page_type, publish_in};
+use super::sites::ReleasedSite;
 use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
-use crate::deployments::address::announce_change;
+use crate::deployments::address::{announce_change, announce_home};
+use crate::deployments::files::PublishedFiles;
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, activate_in, active_in, address_of, claim_in,
     find_active_in, rebind_backend, remove_in,
 };
+use crate::deployments::model::DeploymentType;
+use crate::deployments::open_tabs::OpenTabs;
 use crate::deployments::publication::{
     CapUsageChecker, FrontendsToCount, PagePlacement, PageSource, PublishError, ReservedSlug,
     StoredPublication,
@@ -26,19 +31,36 @@ use crate::http::byte_budget::BytePermit;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::ContentType;
 
 /// Content that a release gives to the page at a slug.
 #[derive(Debug)]
 pub struct PageToRelease {
     /// Slug at which the page answers, or will answer.
     pub slug: String,
-    /// Type of the source: a new page needs one, and a page that is there keeps its own.
-    pub content_type: Option<ContentType>,
-    /// The source.
-    pub content: String,
+    /// Type: a new page needs one, and a page that is there keeps its own.
+    pub content_type: Option<DeploymentType>,
+    /// The content.
+    pub content: ReleasedContent,
     /// The page's title; as it is, or its content's, if there is none.
     pub title: Option<String>,
+}
+
+/// Content of a page of a release.
+#[derive(Debug)]
+pub enum ReleasedContent {
+    /// The source of a page.
+    Text(String),
+    /// The files of a site.
+    Site(ReleasedSite),
+}
+
+/// Effect that a release would have on a page.
+#[derive(Clone, Copy, Debug)]
+pub struct TriedPageChange {
+    /// Whether another revision would be live.
+    pub is_other: bool,
+    /// Lines by which its source would differ; of a site, files.
+    pub lines: LineChanges,
 }
 
 /// Revision that a caller believes is live at a slug.
@@ -78,20 +100,24 @@ pub type LivePages = HashMap<String, Frontend>;
 pub struct PreparedPage {
     frontend: Frontend,
     /// Title and warnings are those of the page that was rendered.
-    rendered: RenderedParts,
+    pub(super) rendered: RenderedParts,
     /// The stored page; none where the live revision has this content and title already.
-    stored: Option<StoredPublication>,
+    pub(super) stored: Option<StoredPublication>,
+    /// Files of a site that is stored.
+    pub(super) files: Option<Arc<PublishedFiles>>,
+    /// Whether files of the site are deleted by name.
+    pub(super) deletes_files: bool,
     /// Revision that will be live.
-    revision: RevisionId,
+    pub(super) revision: RevisionId,
     /// Slug of a new page.
     reserved: Option<ReservedSlug>,
 }
 
 /// Title and warnings of a rendered page.
 #[derive(Debug, Default)]
-struct RenderedParts {
-    title: String,
-    warnings: Vec<Warning>,
+pub(super) struct RenderedParts {
+    pub(super) title: String,
+    pub(super) warnings: Vec<Warning>,
 }
 
 /// Page that a release has made live, or found to be live already.
@@ -103,6 +129,8 @@ pub struct ReleasedPage {
     pub deployment: DeploymentId,
     /// Live revision.
     pub revision: RevisionId,
+    /// Whether it is a site that the project's origin leads to.
+    pub at_root: bool,
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
 }
@@ -254,40 +282,49 @@ impl Revisions {
         live: Option<&Frontend>,
     ) -> Result<PreparedPage, PageReleaseError> {
         let frontend = self.release_target(page, live)?;
-        let reserved = match live {
-            Some(_) => None,
-            None => Some(self.reserve_for_release(&page.slug).await?),
+        let mut prepared = PreparedPage {
+            frontend,
+            rendered: RenderedParts::default(),
+            stored: None,
+            files: None,
+            deletes_files: false,
+            revision: self.new_revision_id()?,
+            reserved: match live {
+                Some(_) => None,
+                None => Some(self.reserve_for_release(&page.slug).await?),
+            },
         };
-        if let Some(revision) = unchanged_revision(page, live) {
-            return Ok(PreparedPage {
-                frontend,
-                rendered: RenderedParts::default(),
-                stored: None,
-                revision,
-                reserved,
-            });
+        let text = match &page.content {
+            ReleasedContent::Text(text) => text,
+            ReleasedContent::Site(site) => {
+                let content = (site.clone(), page.title.clone());
+                let place = (page.slug.as_str(), live);
+                let stored = self.store_released_site(project, place, content, prepared);
+                return Ok(stored.await?);
+            }
+        };
+        let named = (page.slug.as_str(), page.title.as_deref());
+        if let Some(revision) = unchanged_revision(text, page.title.as_ref(), live) {
+            prepared.revision = revision;
+            return Ok(prepared);
         }
         let (stored, rendered) = self
             .pipeline
             .render_and_store_live(
-                source_of(page, &frontend, live),
+                source_of(text, named, &prepared.frontend, live)?,
                 &page.slug,
                 project.expires_at,
             )
             .await?;
-        Ok(PreparedPage {
-            frontend,
-            rendered: RenderedParts {
-                title: rendered.title,
-                warnings: rendered.warnings,
-            },
-            stored: Some(stored),
-            revision: self.new_revision_id()?,
-            reserved,
-        })
+        prepared.rendered = RenderedParts {
+            title: rendered.title,
+            warnings: rendered.warnings,
+        };
+        prepared.stored = Some(stored);
+        Ok(prepared)
     }
 
-    /// Tries the page of a release: it is rendered like it, and stored nowhere. Returns whether it would change the page.
+    /// Tries the page of a release: it is rendered or prepared like it, and nothing of it is kept.
     ///
     /// # Errors
     /// [`PageReleaseError`], as for the release.
@@ -296,20 +333,36 @@ impl Revisions {
         project: &Project,
         page: &PageToRelease,
         live: Option<&Frontend>,
-    ) -> Result<bool, PageReleaseError> {
+    ) -> Result<TriedPageChange, PageReleaseError> {
         let frontend = self.release_target(page, live)?;
         // Nobody else is kept from the slug while this is only a trial.
         if live.is_none() && !self.frontends.is_slug_free(&page.slug).await? {
             return Err(PageReleaseError::SlugTaken(page.slug.clone()));
         }
-        if unchanged_revision(page, live).is_some() {
-            return Ok(false);
+        let text = match &page.content {
+            ReleasedContent::Text(text) => text,
+            ReleasedContent::Site(site) => {
+                let content = (site.clone(), page.title.clone());
+                let place = (page.slug.as_str(), live);
+                let tried = self.try_released_site(project, place, content).await?;
+                return Ok(TriedPageChange {
+                    is_other: tried.is_other,
+                    lines: tried.files,
+                });
+            }
+        };
+        let is_other = unchanged_revision(text, page.title.as_ref(), live).is_none();
+        if is_other {
+            let named = (page.slug.as_str(), page.title.as_deref());
+            let placement = PagePlacement::public(&page.slug, project.expires_at);
+            self.pipeline
+                .render_live(source_of(text, named, &frontend, live)?, placement)
+                .await?;
         }
-        let placement = PagePlacement::public(&page.slug, project.expires_at);
-        self.pipeline
-            .render_live(source_of(page, &frontend, live), placement)
-            .await?;
-        Ok(true)
+        Ok(TriedPageChange {
+            is_other,
+            lines: self.line_changes(live, Some(text)).await?,
+        })
     }
 
     /// Returns the frontend that a page of a release is for.
@@ -319,12 +372,11 @@ impl Revisions {
         live: Option<&Frontend>,
     ) -> Result<Frontend, PageReleaseError> {
         if let Some(live) = live {
-            if page
-                .content_type
-                .is_some_and(|named| named != live.content_type)
-            {
-                return Err(RevisionError::TypeMismatch(live.content_type).into());
+            let own = live.content_type;
+            if page.content_type.is_some_and(|named| named != own) {
+                return Err(RevisionError::TypeMismatch(own).into());
             }
+            check_kind(&page.content, own)?;
             return Ok(live.clone());
         }
         let slug = &page.slug;
@@ -334,6 +386,7 @@ impl Revisions {
         if let Some(fault) = slug_fault(slug) {
             return Err(PageReleaseError::Slug(fault));
         }
+        check_kind(&page.content, content_type)?;
         let id =
             DeploymentId::new(&self.infra.clock, &self.infra.random).map_err(PublishError::from)?;
         let title = page.title.clone().unwrap_or_default();
@@ -363,25 +416,43 @@ impl Revisions {
     }
 }
 
+/// Refuses a text for a site, and files for a page.
+fn check_kind(content: &ReleasedContent, own: DeploymentType) -> Result<(), RevisionError> {
+    match (content, own) {
+        (ReleasedContent::Text(_), DeploymentType::Site) => Err(RevisionError::Content(
+            "A site is sent as `files`, or as `changes` of them, in place of `content`. Nothing was changed.",
+        )),
+        (ReleasedContent::Site(_), DeploymentType::Page(_)) => Err(RevisionError::Content(
+            "A page of one source is sent as `content`: only one of the type `site` has files. Nothing was changed.",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the live revision if it has the content and the title of a release's page already.
-fn unchanged_revision(page: &PageToRelease, live: Option<&Frontend>) -> Option<RevisionId> {
+fn unchanged_revision(
+    text: &str,
+    title: Option<&String>,
+    live: Option<&Frontend>,
+) -> Option<RevisionId> {
     let live = live?;
-    let has_title = page.title.as_ref().is_none_or(|title| *title == live.title);
-    let has_content = live.source == Some(Digest::of(page.content.as_bytes()));
+    let has_title = title.is_none_or(|title| *title == live.title);
+    let has_content = live.source == Some(Digest::of(text.as_bytes()));
     live.active_revision.filter(|_| has_title && has_content)
 }
 
 /// Returns the source of a release's page, as it is rendered.
 fn source_of<'a>(
-    page: &'a PageToRelease,
+    text: &'a str,
+    (slug, title): (&'a str, Option<&'a str>),
     frontend: &'a Frontend,
     live: Option<&'a Frontend>,
-) -> PageSource<'a> {
-    let title = page.title.as_deref().unwrap_or(&frontend.title);
-    PageSource {
-        name: live.is_none().then_some(page.slug.as_str()),
-        ..PageSource::titled(frontend.content_type, title, &page.content)
-    }
+) -> Result<PageSource<'a>, RevisionError> {
+    let title = title.unwrap_or(&frontend.title);
+    Ok(PageSource {
+        name: live.is_none().then_some(slug),
+        ..PageSource::titled(page_type(frontend)?, title, text)
+    })
 }
 
 /// Changes of pages in the transaction of a release.
@@ -414,6 +485,20 @@ impl PageRelease {
         Ok(conflicts)
     }
 
+    /// Notes of each page whether it is a site that the project's origin leads to, now that all is as it shall be.
+    pub fn find_root(&self, tx: &Tx<'_>, pages: &mut [ReleasedPage]) -> Result<(), control::Error> {
+        for page in pages {
+            let live = find_active_in(tx, &self.project.id, &page.slug)?;
+            page.at_root = live.is_some_and(|live| live.at_root);
+        }
+        Ok(())
+    }
+
+    /// Notes that the project's home is another one.
+    pub fn announce_home(&self, tx: &Tx<'_>) -> Result<(), control::Error> {
+        announce_home(tx, &self.config, &self.project.host_label, self.now)
+    }
+
     /// Removes the page at a slug; returns whether there was one.
     pub fn remove(&self, tx: &Tx<'_>, slug: &str) -> Result<bool, control::Error> {
         let Some(frontend) = find_active_in(tx, &self.project.id, slug)? else {
@@ -441,6 +526,7 @@ impl PageRelease {
             slug: page.frontend.slug.clone(),
             deployment: page.frontend.id,
             revision: page.revision,
+            at_root: false,
             warnings: page.rendered.warnings.clone(),
         })
     }
@@ -472,13 +558,26 @@ impl PageRelease {
                 frontend
             }
         };
+        if let Some(files) = &page.files {
+            files
+                .adopt_live(tx, &frontend.id, now)
+                .map_err(RevisionError::from)?;
+        }
         let made = NewLiveRevision {
             id: page.revision,
             title: &page.rendered.title,
             message: self.message.as_deref(),
             published: &published,
+            tabs: OpenTabs::of_release(&self.config.limits, now, false),
+            warnings: match page.files {
+                Some(_) => page.rendered.warnings.as_slice(),
+                None => &[],
+            },
         };
         publish_in(tx, &frontend, &made, now)?;
+        if page.deletes_files {
+            super::store::set_deletions(tx, &page.revision, &published.artifact, now)?;
+        }
         let address = address_of(&frontend, project);
         Ok(announce_change(tx, &self.config, &address, now)?)
     }

@@ -10,7 +10,7 @@ use super::model::{
 };
 use super::releases::NewRelease;
 use crate::content::Digest;
-use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
+use crate::deployments::requests::{MAX_TITLE_CHARACTERS, OtherTypesField, check_content};
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
@@ -18,7 +18,7 @@ use svc_sandbox::ContentType;
 /// The longest message, in characters.
 pub const MAX_MESSAGE_CHARACTERS: usize = 1_000;
 /// The most edits of a draft. With the bounds of a source's length and of processor time it bounds the work that a request may cause.
-const MAX_EDITS: usize = 100;
+pub(super) const MAX_EDITS: usize = 100;
 /// Revisions on a page of the history, if the request does not say.
 const DEFAULT_LIMIT: u32 = 50;
 /// Revisions on a page of the history at most.
@@ -43,6 +43,18 @@ pub struct CreateRevision {
     /// Why it is made.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
+    /// Only a site has files.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub files: OtherTypesField,
+    /// Only a site has files to change.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub changes: OtherTypesField,
+    /// Only a site has options.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub options: OtherTypesField,
 }
 
 impl CreateRevision {
@@ -83,7 +95,7 @@ impl CreateRevision {
 }
 
 /// The id of the active revision, which a caller must have looked up.
-fn require_id(field: &str, id: Option<String>) -> Result<String, Problem> {
+pub(super) fn require_id(field: &str, id: Option<String>) -> Result<String, Problem> {
     id.ok_or_else(|| {
         invalid_request(format!(
             "missing field `{field}`: it is the `active_revision_id` that the list of revisions answers (GET …/revisions, or manage_frontend list_revisions). Read what is live before you change it."
@@ -103,19 +115,23 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
             edits.len()
         )));
     }
-    for (index, edit) in edits.iter().enumerate() {
-        if edit.find.is_empty() {
-            return Err(invalid_request(format!(
-                "`edits[{index}].find` is empty: it must occur in the source."
-            )));
-        }
-        if edit.count == Some(0) {
-            return Err(invalid_request(format!(
-                "`edits[{index}].count` must be at least 1."
-            )));
-        }
+    let mut edits = (0..).zip(edits);
+    edits.try_for_each(|(index, edit)| check_edit(&format!("edits[{index}]"), edit))
+}
+
+/// Refuses an edit, by its name, that could not be applied to any text.
+pub(super) fn check_edit(name: &str, edit: &Edit) -> Result<(), Problem> {
+    if edit.find.is_empty() {
+        return Err(invalid_request(format!(
+            "`{name}.find` is empty: it must occur in the source."
+        )));
     }
-    Ok(())
+    match edit.count {
+        Some(0) => Err(invalid_request(format!(
+            "`{name}.count` must be at least 1."
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A release.
@@ -131,6 +147,8 @@ pub struct ReleaseRequest {
     /// Reason for the release.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
+    /// Of a site: whether tabs that were opened before get no file of then any more.
+    pub forget: Option<bool>,
 }
 
 impl ReleaseRequest {
@@ -149,6 +167,7 @@ impl ReleaseRequest {
             expected: expected.parse().ok(),
             message: self.message,
             kind,
+            forget: self.forget.unwrap_or(false),
         })
     }
 }
@@ -204,6 +223,16 @@ pub struct Republish {
     pub content_type: Option<ContentType>,
     /// A slug never changes: anything but an empty one is refused.
     pub requested_slug: Option<String>,
+    /// Of a site; a page has no files that open tabs load, so that this changes nothing.
+    pub forget: Option<bool>,
+    /// Only a site has files.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub files: OtherTypesField,
+    /// Only a site has options.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub options: OtherTypesField,
 }
 
 impl Republish {
@@ -214,16 +243,22 @@ impl Republish {
     pub fn checked(self) -> Result<NewFrontendContent, Problem> {
         check_content(&self.content)?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
-        if self.requested_slug.is_some_and(|slug| !slug.is_empty()) {
-            return Err(invalid_request(
-                "`requested_slug` is refused here: a frontend's slug never changes.",
-            ));
-        }
+        refuse_new_slug(self.requested_slug.as_deref())?;
         Ok(NewFrontendContent {
             content_type: self.content_type,
             content: self.content,
             title: self.title.filter(|title| !title.is_empty()),
         })
+    }
+}
+
+/// Refuses another slug for a frontend that is there.
+pub(super) fn refuse_new_slug(requested: Option<&str>) -> Result<(), Problem> {
+    match requested.is_some_and(|slug| !slug.is_empty()) {
+        true => Err(invalid_request(
+            "`requested_slug` is refused here: a frontend's slug never changes.",
+        )),
+        false => Ok(()),
     }
 }
 

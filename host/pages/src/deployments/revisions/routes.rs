@@ -6,25 +6,33 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
-use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish, RevisionsQuery};
+use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, RevisionsQuery};
+use super::sites::requests::{CreateRevisionRequest, CreateSiteRevision, RepublishRequest};
 use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
-use super::{PreviewError, Revisions, operations};
+use super::{PreviewError, Revisions, operations, sites};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
+use crate::deployments::files::requests::names_site;
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::serving::PageLookupError;
-use crate::deployments::serving::answer::{self, RequestOrigin, disabled_page};
+use crate::deployments::serving::answer::{self, RequestOrigin, SiteHttpRequest, disabled_page};
+use crate::deployments::serving::pages;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{ApiQuery, NoQueryParams, UnparsedQuery, UnreadBody};
+use crate::http::extract::{
+    ApiQuery, NoQueryParams, PublicationBody, UnparsedQuery, UnreadBody, parse_json,
+};
+use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{RateLimitRule, RateLimits};
+use svc_base::ids::RevisionId;
 
 /// List revisions
 ///
@@ -74,6 +82,31 @@ pub async fn get(
     Ok(Json(revision))
 }
 
+/// Delete a revision
+///
+/// One that is not live, with its preview; one that is gone already is answered alike.
+#[utoipa::path(
+    operation_id = "delete_revision",
+    delete, path = "/api/v1/projects/{id}/frontends/{target}/revisions/{revision_id}", tag = "revisions",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("target" = String, Path, description = "The frontend's slug, or its id."),
+        ("revision_id" = String, Path, description = "The revision.")
+    ),
+    responses((status = 204, description = "Gone.")),
+    extensions(("x-problems" = json!("owner forbidden not_found revision_conflict"))),
+    security(("bearer" = []))
+)]
+pub async fn delete(
+    State(revisions): State<Arc<Revisions>>,
+    at: AuthorizedFrontend<Editor>,
+    Path(path): Path<RevisionPath>,
+    _: NoQueryParams,
+) -> Result<StatusCode, Problem> {
+    operations::delete(revisions, at, path.revision_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// The last part of a revision's address.
 #[derive(Debug, Deserialize)]
 pub struct RevisionPath {
@@ -92,23 +125,31 @@ pub struct RevisionPath {
         ("target" = String, Path, description = "The frontend's slug, or its id."),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")
     ),
-    request_body = CreateRevision,
+    request_body = CreateRevisionRequest,
     responses((status = 200, description = "The draft.", body = RevisionCreated)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found revision_conflict render_failed capacity_reached"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found revision_conflict render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch immutable_changed storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn create(
     State(revisions): State<Arc<Revisions>>,
     request: IdempotentRequest,
     at: AuthorizedFrontend<Editor>,
-    body: UnreadBody,
+    body: PublicationBody,
 ) -> Result<Response, Problem> {
-    let body = body.json::<CreateRevision>().await?;
     let (caller, parent) = (at.at.authority.caller.clone(), at.frontend.id.to_string());
     let route = IdempotencyScope {
         name: "revisions",
         parent: &parent,
     };
+    if at.frontend.content_type.is_site() {
+        let body = body.0.json::<CreateSiteRevision>().await?;
+        let work = |keep| sites::operations::create(revisions, at, body.value, keep);
+        return request
+            .run_once(Some(&caller), route, &body.raw, StatusCode::OK, work)
+            .await;
+    }
+    let body = body.0.with_limit(revisions.config().limits.body_bytes)?;
+    let body = body.json::<CreateRevision>().await?;
     let work = |keep| operations::create(revisions, at, body.value, keep);
     request
         .run_once(Some(&caller), route, &body.raw, StatusCode::OK, work)
@@ -128,7 +169,7 @@ pub async fn create(
     ),
     request_body = ReleaseRequest,
     responses((status = 200, description = "Live, and durable.", body = ReleaseView)),
-    extensions(("x-problems" = json!("owner body forbidden not_found revision_conflict render_failed capacity_reached"))),
+    extensions(("x-problems" = json!("owner body forbidden not_found revision_conflict immutable_changed render_failed capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn promote(
@@ -196,17 +237,25 @@ pub async fn releases(
         ("id" = String, Path, description = "The project."),
         ("target" = String, Path, description = "The frontend's slug, or its id.")
     ),
-    request_body = Republish,
+    request_body = RepublishRequest,
     responses((status = 200, description = "Live, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached"))),
+    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached path_refused rules_refused plan_limit files_missing digest_mismatch immutable_changed storage_full"))),
     security(("bearer" = []))
 )]
 pub async fn republish(
     State(revisions): State<Arc<Revisions>>,
     at: AuthorizedFrontend<Editor>,
-    body: UnreadBody,
+    body: PublicationBody,
 ) -> Result<Json<FrontendView>, Problem> {
-    let input = body.json().await.map_err(explain_share_fields)?.value;
+    if at.frontend.content_type.is_site() {
+        let input = body.0.json().await?.value;
+        let published = sites::operations::republish(revisions, at, input).await;
+        return published.map(Json);
+    }
+    let body = body.0.with_limit(revisions.config().limits.body_bytes)?;
+    let body = body.bytes().await?;
+    operations::check_is_no_site(&at.frontend, names_site(&body))?;
+    let input = parse_json(&body).map_err(explain_share_fields)?;
     operations::republish(revisions, at, input).await.map(Json)
 }
 
@@ -222,7 +271,7 @@ pub async fn republish(
         ContentQuery
     ),
     responses((status = 200, description = "The source, or that it has not changed.", body = ContentView)),
-    extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
+    extensions(("x-problems" = json!("owner forbidden not_found disabled capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn content(
@@ -256,12 +305,73 @@ pub async fn preview(
     State(limits): State<Arc<RateLimits>>,
     Path((deployment, revision)): Path<(String, String)>,
     context: HttpRequestContext,
-    headers: HeaderMap,
+    request: Parts,
 ) -> Result<Response, Problem> {
+    let asked = (deployment.as_str(), revision.as_str());
+    unlisted(show_preview(&revisions, &limits, asked, (&context, &request)).await)
+}
+
+/// Address of a preview, without the path of a file below it.
+#[derive(Debug, Deserialize)]
+pub struct PreviewPath {
+    deployment_id: String,
+    revision_id: String,
+}
+
+/// Look at a file of a revision
+///
+/// A file of a revision of a site, below its preview. Unlisted, immutable and static.
+#[utoipa::path(
+    operation_id = "preview_file",
+    get, path = "/_preview/{deployment_id}/{revision_id}/{*path}", tag = "pages",
+    params(
+        ("deployment_id" = String, Path, description = "The frontend's id."),
+        ("revision_id" = String, Path, description = "The revision."),
+        ("path" = String, Path, description = "Path of the file.")
+    ),
+    responses(
+        (status = 200, description = "The file, with the media type of its ending.", content_type = "application/octet-stream", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "application/octet-stream", body = String),
+        (status = 304, description = "It never changes."),
+        (status = 308, description = "To the address of the page or the folder.")
+    ),
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed rate_limited capacity_reached")))
+)]
+pub async fn preview_file(
+    State(revisions): State<Arc<Revisions>>,
+    State(limits): State<Arc<RateLimits>>,
+    Path(path): Path<PreviewPath>,
+    context: HttpRequestContext,
+    request: Parts,
+) -> Result<Response, Problem> {
+    let asked = (path.deployment_id.as_str(), path.revision_id.as_str());
+    unlisted(show_preview(&revisions, &limits, asked, (&context, &request)).await)
+}
+
+/// Keeps whatever is answered at the address of a preview out of search engines.
+fn unlisted(answer: Result<Response, Problem>) -> Result<Response, Problem> {
+    let (name, value) = pages::UNLISTED;
+    match answer {
+        Ok(mut response) => {
+            response.headers_mut().entry(name).or_insert(value);
+            Ok(response)
+        }
+        Err(problem) => Err(problem.header(name, value)),
+    }
+}
+
+/// Answers the page of a revision, or a file of a site's.
+async fn show_preview(
+    revisions: &Revisions,
+    limits: &RateLimits,
+    (deployment, revision): (&str, &str),
+    (context, request): (&HttpRequestContext, &Parts),
+) -> Result<Response, Problem> {
+    let mount = format!("/_preview/{deployment}/{revision}/");
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
-    let admit = move || {
+    let admit = || {
         let looks = limits.by_client(RateLimitRule::Preview);
         let taken = looks.take_many(&context.client.bucket(), NonZeroU32::MIN);
         taken.map(|_| ())
@@ -273,7 +383,54 @@ pub async fn preview(
         }
         Err(error) => return Err(error.into()),
     };
-    answer::page_response(&page, RequestOrigin::Unpurged, revisions.now(), &headers)
+    let (headers, origin) = (&request.headers, RequestOrigin::Unpurged);
+    let Some(site) = &page.site else {
+        return match request.uri.path() == mount {
+            true => answer::page_response(&page, origin, revisions.now(), headers),
+            false => Err(Problem::not_found()),
+        };
+    };
+    let asked = SiteHttpRequest::new(&mount, &request.uri, headers, origin)?;
+    let answered = answer::site_response(&revisions.serving, &page, site, &asked).await?;
+    Ok(answered.response)
+}
+
+/// Answers a file of a site's revision at the root of the revision's own origin.
+///
+/// # Errors
+/// `not_found`, `method_not_allowed`, `range_not_satisfiable`, `capacity_reached`.
+pub async fn preview_on_origin(
+    State(revisions): State<Arc<Revisions>>,
+    context: HttpRequestContext,
+    request: Parts,
+) -> Result<Response, Problem> {
+    let HostKind::Preview(revision) = context.host else {
+        return Err(Problem::not_found());
+    };
+    unlisted(show_at_root(&revisions, revision, &request).await)
+}
+
+/// Answers a file of a site's revision.
+async fn show_at_root(
+    revisions: &Revisions,
+    revision: RevisionId,
+    request: &Parts,
+) -> Result<Response, Problem> {
+    let page = match revisions.site_preview(revision).await {
+        Ok(page) => page,
+        Err(PageLookupError::Disabled) => return Ok(disabled_page(revisions.config())),
+        Err(error) => return Err(error.into()),
+    };
+    let site = page.site.as_ref().ok_or_else(Problem::not_found)?;
+    let (method, headers) = (&request.method, &request.headers);
+    if ![Method::GET, Method::HEAD].contains(method) {
+        let allowed = HeaderValue::from_static("GET,HEAD");
+        return Err(Problem::method_not_allowed().header(header::ALLOW, allowed));
+    }
+    let origin = RequestOrigin::Preview;
+    let asked = SiteHttpRequest::new("/", &request.uri, headers, origin)?;
+    let answered = answer::site_response(&revisions.serving, &page, site, &asked).await?;
+    Ok(answered.response)
 }
 
 /// Add the slash
@@ -292,6 +449,15 @@ pub async fn preview(
 pub async fn preview_with_slash(
     State(revisions): State<Arc<Revisions>>,
     Path((deployment, revision)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let asked = (deployment.as_str(), revision.as_str());
+    unlisted(add_slash(&revisions, asked).await)
+}
+
+/// Redirects to the address of a preview that is there.
+async fn add_slash(
+    revisions: &Revisions,
+    (deployment, revision): (&str, &str),
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());

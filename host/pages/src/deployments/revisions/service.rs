@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::edits::{apply_in_order, too_long};
 use super::model::{
-    CreatedDraft, DraftSource, Edit, FetchedRevisionSource, NewDraft, NewFrontendContent,
-    NewRevision, Revision, RevisionError, RevisionHistoryPage, RevisionHistoryQuery, RevisionKind,
-    RevisionSourceQuery, StoredRevisionSource,
+    CreatedDraft, DraftSource, Edit, FetchedContent, FetchedRevisionSource, NewDraft,
+    NewFrontendContent, NewRevision, Revision, RevisionError, RevisionHistoryPage,
+    RevisionHistoryQuery, RevisionKind, RevisionSourceQuery, StoredRevisionSource,
 };
 use super::preview::PreviewRenders;
 use super::releases::{RevisionToRelease, apply_release};
@@ -20,14 +21,17 @@ use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
+use crate::deployments::files::{FileError, ProjectFiles};
 use crate::deployments::frontends::{
     Frontend, FrontendError, FrontendSelector, Frontends, active_in, address_of,
 };
+use crate::deployments::open_tabs::OpenTabs;
 use crate::deployments::publication::{
     CapacityChecker, PageSource, PublicationPipeline, PublishError, PublishedDigests,
     StoredSourceAndPage,
 };
 use crate::deployments::serving::PageService;
+use crate::deployments::views::Warning;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::ThreadCpuStopwatch;
@@ -47,6 +51,7 @@ pub struct Revisions {
     pub(super) serving: Arc<PageService>,
     /// Renderings of previews that are under way, or failed a short time ago.
     pub(super) previews: PreviewRenders,
+    pub(super) files: Arc<ProjectFiles>,
     pub(super) frontends: Arc<Frontends>,
 }
 
@@ -58,6 +63,7 @@ impl Revisions {
         pipeline: Arc<PublicationPipeline>,
         capacity: CapacityChecker,
         serving: Arc<PageService>,
+        files: Arc<ProjectFiles>,
         frontends: Arc<Frontends>,
     ) -> Self {
         Self {
@@ -67,6 +73,7 @@ impl Revisions {
             capacity,
             serving,
             previews: PreviewRenders::default(),
+            files,
             frontends,
         }
     }
@@ -193,20 +200,27 @@ impl Revisions {
                     frontend,
                     revision: Some(id),
                     digest: revision.source,
+                    manifest: revision.site.and(revision.preview),
                 })
             }
             None => {
                 let digest = frontend.source.ok_or(FrontendError::NotFound)?;
+                let id = frontend.id;
+                let manifest = self
+                    .infra
+                    .control
+                    .read(move |c| store::live_manifest(c, &id));
                 Ok(StoredRevisionSource {
                     revision: frontend.active_revision,
                     digest,
+                    manifest: manifest.await?,
                     frontend,
                 })
             }
         }
     }
 
-    /// Returns a source with its text, unless the caller has that.
+    /// Returns a source with its content, unless the caller has that.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
@@ -217,12 +231,20 @@ impl Revisions {
         wanted: RevisionSourceQuery,
     ) -> Result<FetchedRevisionSource, RevisionError> {
         let stored = self.stored_source(project, target, wanted.revision).await?;
-        let text = if wanted.known == Some(stored.digest) {
-            None
-        } else {
-            Some(self.pipeline.source_text(stored.digest).await?)
+        let content = match stored.manifest {
+            _ if wanted.known == Some(stored.digest) => FetchedContent::Known,
+            Some(manifest) => FetchedContent::Site(Box::new(self.files.manifest(manifest).await?)),
+            None => FetchedContent::Text(self.shown_text(stored.digest).await?),
         };
-        Ok(FetchedRevisionSource { stored, text })
+        Ok(FetchedRevisionSource { stored, content })
+    }
+
+    /// Returns the text of a stored source, to be shown.
+    async fn shown_text(&self, digest: Digest) -> Result<String, RevisionError> {
+        match self.pipeline.source_text(digest).await {
+            Err(PublishError::Blocked(_)) => Err(FileError::Disabled.into()),
+            text => Ok(text?),
+        }
     }
 
     /// Makes a draft.
@@ -237,6 +259,7 @@ impl Revisions {
         keep: AnswerRecorder<CreatedDraft>,
     ) -> Result<CreatedDraft, RevisionError> {
         let (frontend, active) = self.frontend_with_history(&project, &target).await?;
+        let content_type = page_type(&frontend)?;
         if new.base != Some(active) {
             return Err(RevisionError::Conflict(active));
         }
@@ -245,9 +268,7 @@ impl Revisions {
         let base = self.find_revision(frontend.id, active).await?;
         let content = self.draft_text(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
-        let (title, stored) = self
-            .store_draft(frontend.content_type, &title, content)
-            .await?;
+        let (title, stored) = self.store_draft(content_type, &title, content).await?;
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.infra.clock.now());
         let (source_digest, preview_digest) = (stored.source.digest(), stored.page.digest());
@@ -260,8 +281,7 @@ impl Revisions {
                 if new.base != Some(active) {
                     return Err(RevisionError::Conflict(active));
                 }
-                let same = store::find_same(tx, &deployment, &source_digest, &title)
-                    .map_err(control::Error::from)?;
+                let same = store::find_same(tx, &deployment, (&source_digest, &title), false)?;
                 let (deduplicated, id) = (same.is_some(), same.unwrap_or(id));
                 if !deduplicated {
                     caps.check_content(tx, &workspace)?;
@@ -270,9 +290,11 @@ impl Revisions {
                         title: &title,
                         source: source_digest,
                         preview: Some(preview_digest),
+                        site: None,
                         bytes,
                         message: new.message.as_deref(),
                         kind: RevisionKind::Draft,
+                        warnings: &[],
                     };
                     store::insert(tx, &deployment, &made, now)?;
                     projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
@@ -317,14 +339,28 @@ impl Revisions {
     /// Returns a stored source with edits applied: by a worker, because each of them goes through the whole text. They may take as
     /// much processor time as a page.
     async fn apply_edits(&self, base: Digest, edits: Vec<Edit>) -> Result<String, RevisionError> {
-        let limits = &self.infra.config.limits;
-        let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        let millis = limits.page_processor_ms;
+        let most = usize::try_from(self.infra.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.pipeline.source_text(base).await?;
         let reserved = self.pipeline.reserve(text.len()).await?;
+        let edited = self
+            .run_edits(move |may_go_on| apply_in_order(text, &edits, most, may_go_on))
+            .await;
+        // The edited text counts anew when it is rendered.
+        drop(reserved);
+        edited
+    }
+
+    /// Has a worker edit texts, for as much processor time as a page may take; the work asks before each edit whether it may go on.
+    pub(super) async fn run_edits<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Fn() -> Result<(), RevisionError>) -> Result<T, RevisionError>
+        + Send
+        + 'static,
+    ) -> Result<T, RevisionError> {
+        let millis = self.infra.config.limits.page_processor_ms;
         let editing = self.sandbox.page_lane().run(move |stop| {
             let spent = ThreadCpuStopwatch::start();
-            apply_in_order(text, &edits, most, || {
+            work(&|| {
                 if stop.is_cancelled() {
                     return Err(PublishError::from(ClientDisconnected).into());
                 }
@@ -337,8 +373,6 @@ impl Revisions {
         let edited = run_while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
-        // The edited text counts anew when it is rendered.
-        drop(reserved);
         edited.map_err(PublishError::from)?
     }
 
@@ -353,13 +387,13 @@ impl Revisions {
         new: NewFrontendContent,
     ) -> Result<Frontend, RevisionError> {
         let frontend = self.frontends.find_active(project.id, &target).await?;
-        let wanted = new.content_type;
-        if wanted.is_some_and(|named| named != frontend.content_type) {
+        let content_type = page_type(&frontend)?;
+        if new.content_type.is_some_and(|named| named != content_type) {
             return Err(RevisionError::TypeMismatch(frontend.content_type));
         }
         self.capacity.check_content(project.workspace.id).await?;
         let title = new.title.unwrap_or_else(|| frontend.title.clone());
-        let source = PageSource::titled(frontend.content_type, &title, &new.content);
+        let source = PageSource::titled(content_type, &title, &new.content);
         let (stored, page) = self
             .pipeline
             .render_and_store_live(source, &frontend.slug, project.expires_at)
@@ -369,6 +403,7 @@ impl Revisions {
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.infra.clock.now());
         let (address, caps) = (address_of(&frontend, &project), self.capacity.cap_check());
+        let tabs = self.open_tabs(now, false);
         let mut frontend = self
             .pipeline
             .publish(stored, address, now, move |tx, published| {
@@ -380,6 +415,8 @@ impl Revisions {
                     title: &title,
                     message: None,
                     published,
+                    tabs,
+                    warnings: &[],
                 };
                 publish_in(tx, &frontend, &made, now)?;
                 projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
@@ -398,6 +435,10 @@ pub(super) struct NewLiveRevision<'a> {
     pub(super) title: &'a str,
     pub(super) message: Option<&'a str>,
     pub(super) published: &'a PublishedDigests,
+    /// Fate of a site's files that were live before.
+    pub(super) tabs: OpenTabs,
+    /// Warnings for the author of a site.
+    pub(super) warnings: &'a [Warning],
 }
 
 /// Makes a revision of a stored page, and makes it live, inside a transaction that announces the change.
@@ -412,11 +453,13 @@ pub(super) fn publish_in(
         id: new.id,
         title: new.title,
         source: new.published.source,
-        preview: None,
+        preview: new.published.site.map(|_| new.published.artifact),
+        site: new.published.site,
         // Includes the bytes of the page, because the first request for the revision's preview renders another copy.
         bytes: new.published.bytes,
         message: new.message,
         kind,
+        warnings: new.warnings,
     };
     store::insert(tx, &frontend.id, &made, now)?;
     let released = RevisionToRelease {
@@ -425,12 +468,13 @@ pub(super) fn publish_in(
         message: None,
         title: new.title,
         published: new.published,
+        tabs: new.tabs,
     };
     apply_release(tx, frontend, &released, now)
 }
 
 /// Begins a frontend's history: a baseline that copies the live page and claims the release pointer.
-fn ensure_history(
+pub(super) fn ensure_history(
     tx: &Tx<'_>,
     frontend: &mut Frontend,
     baseline: RevisionId,
@@ -441,14 +485,17 @@ fn ensure_history(
     }
     let source = frontend.source.ok_or(FrontendError::NotFound)?;
     let kind = RevisionKind::Baseline;
+    let warnings = store::first_warnings(tx, &frontend.id).map_err(control::Error::from)?;
     let made = NewRevision {
         id: baseline,
         title: &frontend.title,
         source,
-        preview: None,
+        preview: store::live_manifest(tx, &frontend.id).map_err(control::Error::from)?,
+        site: frontend.site,
         bytes: store::live_bytes(tx, &frontend.id).map_err(control::Error::from)?,
         message: None,
         kind,
+        warnings: &warnings,
     };
     store::insert(tx, &frontend.id, &made, now)?;
     store::make_active(tx, &baseline, kind, now)?;
@@ -468,92 +515,12 @@ pub(super) fn revision_in(
     found.ok_or(RevisionError::NoRevision)
 }
 
-/// Refuses edits that take more than so many milliseconds of processor time.
-fn too_long(millis: u64) -> RevisionError {
-    RevisionError::Edit(format!(
-        "The edits take more than {millis} ms of processor time, which is the most: send fewer, or the whole source as `content`. Nothing was changed."
+/// Returns the type of a page's source.
+///
+/// # Errors
+/// `Content` for a site.
+pub(super) fn page_type(frontend: &Frontend) -> Result<ContentType, RevisionError> {
+    frontend.content_type.page().ok_or(RevisionError::Content(
+        "The frontend is a site: send its `files`, or `changes` of them, in place of `content`. Nothing was changed.",
     ))
-}
-
-/// Applies edits in order, while `may_go_on` says so. The text of each must occur exactly as often as the edit states.
-fn apply_in_order(
-    mut text: String,
-    edits: &[Edit],
-    most: usize,
-    may_go_on: impl Fn() -> Result<(), RevisionError>,
-) -> Result<String, RevisionError> {
-    for (index, edit) in edits.iter().enumerate() {
-        may_go_on()?;
-        let wanted = edit.count.unwrap_or(1);
-        let found = text.matches(edit.find.as_str()).count();
-        if u64::try_from(found).unwrap_or(u64::MAX) != wanted {
-            return Err(RevisionError::Edit(format!(
-                "`edits[{index}]`: `find` occurs {found} times, not {wanted}: copy it from the stored source with enough around it, or set `count`. Nothing was changed."
-            )));
-        }
-        let grown = text.len() - found * edit.find.len() + found.saturating_mul(edit.replace.len());
-        if grown > most {
-            return Err(RevisionError::TooLarge(grown));
-        }
-        text = text.replace(&edit.find, &edit.replace);
-    }
-    if text.is_empty() {
-        return Err(RevisionError::Edit(
-            "The edits leave nothing: a page has some content. Nothing was changed.".to_owned(),
-        ));
-    }
-    Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    fn edit(find: &str, replace: &str, count: Option<u64>) -> Edit {
-        Edit {
-            find: find.into(),
-            replace: replace.into(),
-            count,
-        }
-    }
-
-    #[test]
-    fn edits_end_when_they_may_not_go_on() {
-        let left = Cell::new(1);
-        let may_go_on = || match left.replace(0) {
-            0 => Err(too_long(7)),
-            _ => Ok(()),
-        };
-        // The second would be refused for what it finds.
-        let edits = [edit("a", "b", None), edit("a", "b", None)];
-        let ended = apply_in_order("a".into(), &edits, 9, may_go_on).unwrap_err();
-        assert!(ended.to_string().contains("7 ms"), "{ended}");
-    }
-
-    #[test]
-    fn edits_apply_in_order_or_not_at_all() {
-        let edits = [edit("a", "b", None), edit("b", "c", Some(2))];
-        assert_eq!(
-            apply_in_order("a b".into(), &edits, 10, || Ok(())).unwrap(),
-            "c c"
-        );
-        let refused = apply_in_order("a a".into(), &[edit("a", "b", None)], 10, || Ok(()))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            refused.contains("edits[0]") && refused.contains("occurs 2 times"),
-            "{refused}"
-        );
-        let refused = apply_in_order("x".into(), &[edit("a", "b", None)], 10, || Ok(()))
-            .unwrap_err()
-            .to_string();
-        assert!(refused.contains("occurs 0 times"), "{refused}");
-        let nothing =
-            apply_in_order("x".into(), &[edit("x", "", None)], 10, || Ok(())).unwrap_err();
-        assert!(nothing.to_string().contains("leave nothing"), "{nothing}");
-        let large = apply_in_order("aa".into(), &[edit("a", "12345", Some(2))], 9, || Ok(()));
-        assert!(matches!(large, Err(RevisionError::TooLarge(10))));
-    }
 }

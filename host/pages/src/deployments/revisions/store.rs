@@ -6,12 +6,14 @@ use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
 use super::releases::{ReleaseEntry, RevisionToRelease};
 use crate::content::Digest;
 use crate::control::{Error, NamedColumnReader, Tx};
-use crate::deployments::store::mark_garbage;
+use crate::deployments::publication::PublishedDigests;
+use crate::deployments::store::{mark_garbage, read_site_size};
+use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
-use svc_base::ids::{DeploymentId, RevisionId};
+use svc_base::ids::{DeploymentId, ProjectId, RevisionId};
 
 const REVISION_COLUMNS: &str = "number, id, source_digest, preview_digest, title, message, kind, state, \
-                       created_at, promoted_at";
+                       created_at, promoted_at, site_files, site_bytes, warnings";
 
 fn revision_from_row(row: &Row<'_>) -> rusqlite::Result<Revision> {
     let row = NamedColumnReader::new(row);
@@ -22,6 +24,7 @@ fn revision_from_row(row: &Row<'_>) -> rusqlite::Result<Revision> {
         id: row.get("id")?,
         source: row.get("source_digest")?,
         preview: row.get("preview_digest")?,
+        site: read_site_size(&row)?,
         title: row.get("title")?,
         message: row.get("message")?,
         kind: match kind.as_str() {
@@ -39,6 +42,7 @@ fn revision_from_row(row: &Row<'_>) -> rusqlite::Result<Revision> {
         },
         created_at: row.get("created_at")?,
         promoted_at: row.get("promoted_at")?,
+        warnings: Warning::from_row(row.get("warnings")?),
     })
 }
 
@@ -55,19 +59,34 @@ pub(super) fn find_by_id(
     .optional()
 }
 
-/// Finds the oldest revision of a frontend with this content and title.
+/// Finds the frontend of a revision.
+pub(super) fn find_deployment(
+    c: &Connection,
+    id: &RevisionId,
+) -> rusqlite::Result<Option<DeploymentId>> {
+    c.prepare_cached("SELECT deployment_id FROM revisions WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
+/// Finds the oldest revision of a frontend with this content and title; with `only_drafts` one that was never live, so that what has been
+/// live stays as it was.
 pub(super) fn find_same(
     c: &Connection,
     deployment: &DeploymentId,
-    source: &Digest,
-    title: &str,
-) -> rusqlite::Result<Option<RevisionId>> {
-    c.prepare_cached(
-        "SELECT id FROM revisions WHERE deployment_id = ?1 AND source_digest = ?2 AND title = ?3
-         ORDER BY number LIMIT 1",
-    )?
-    .query_row(params![deployment, source, title], |row| row.get(0))
-    .optional()
+    (source, title): (&Digest, &str),
+    only_drafts: bool,
+) -> Result<Option<RevisionId>, Error> {
+    let found = c
+        .prepare_cached(
+            "SELECT id FROM revisions WHERE deployment_id = ?1 AND source_digest = ?2 AND title = ?3
+                AND (state = 'draft' OR NOT ?4)
+             ORDER BY number LIMIT 1",
+        )?
+        .query_row(params![deployment, source, title, only_drafts], |row| {
+            row.get(0)
+        });
+    Ok(found.optional()?)
 }
 
 /// Lists the revisions of a frontend made before number `before`, newest first.
@@ -97,8 +116,8 @@ pub(super) fn insert(
 ) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO revisions (id, deployment_id, title, source_digest, preview_digest, message,
-            kind, state, created_at, bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8, ?9)",
+            kind, state, created_at, bytes, site_files, site_bytes, warnings)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8, ?9, ?10, ?11, ?12)",
     )?
     .execute(params![
         new.id,
@@ -110,6 +129,11 @@ pub(super) fn insert(
         new.kind.as_str(),
         now,
         i64::try_from(new.bytes).unwrap_or(i64::MAX),
+        new.site
+            .map(|site| i64::try_from(site.files).unwrap_or(i64::MAX)),
+        new.site
+            .map(|site| i64::try_from(site.bytes).unwrap_or(i64::MAX)),
+        Warning::to_row(new.warnings),
     ])?;
     Ok(())
 }
@@ -120,6 +144,128 @@ pub(super) fn live_bytes(c: &Connection, deployment: &DeploymentId) -> rusqlite:
         .query_row([deployment], |row| {
             row.get::<_, i64>(0).map(i64::unsigned_abs)
         })
+}
+
+/// Returns the warnings about the first files of a site.
+pub(super) fn first_warnings(
+    c: &Connection,
+    deployment: &DeploymentId,
+) -> rusqlite::Result<Vec<Warning>> {
+    c.prepare_cached("SELECT warnings FROM deployments WHERE id = ?1")?
+        .query_row([deployment], |row| row.get(0))
+        .map(Warning::from_row)
+}
+
+/// Returns the manifest of a frontend's live site; a page has none.
+pub(super) fn live_manifest(
+    c: &Connection,
+    deployment: &DeploymentId,
+) -> rusqlite::Result<Option<Digest>> {
+    c.prepare_cached(
+        "SELECT artifact_digest FROM deployments WHERE id = ?1 AND content_type = 'site'",
+    )?
+    .query_row([deployment], |row| row.get(0))
+    .optional()
+    .map(Option::flatten)
+}
+
+/// Returns a stored revision of a site as it is published.
+pub(super) fn stored_site(
+    c: &Connection,
+    deployment: &DeploymentId,
+    id: &RevisionId,
+) -> rusqlite::Result<Option<PublishedDigests>> {
+    c.prepare_cached(
+        "SELECT source_digest, preview_digest, site_files, site_bytes, bytes FROM revisions
+         WHERE deployment_id = ?1 AND id = ?2 AND site_files IS NOT NULL",
+    )?
+    .query_row(params![deployment, id], |row| {
+        let row = NamedColumnReader::new(row);
+        Ok(PublishedDigests {
+            source: row.get("source_digest")?,
+            artifact: row.get("preview_digest")?,
+            by: None,
+            site: read_site_size(&row)?,
+            bytes: row.get::<i64>("bytes")?.unsigned_abs(),
+        })
+    })
+    .optional()
+}
+
+/// Deletes a revision that is not live; returns the content that it has named, if it was there.
+pub(super) fn delete(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    id: &RevisionId,
+) -> Result<Option<[Option<Digest>; 3]>, Error> {
+    Ok(tx
+        .prepare_cached(
+            "DELETE FROM revisions WHERE deployment_id = ?1 AND id = ?2 AND state <> 'active'
+             RETURNING source_digest, preview_digest, immutable_digest",
+        )?
+        .query_row(params![deployment, id], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
+        })
+        .optional()?)
+}
+
+/// Deletes a draft that nobody has made or asked for since a moment; returns the content that it has named, if there was one.
+pub(super) fn delete_old_draft(
+    tx: &Tx<'_>,
+    id: &RevisionId,
+    before: Timestamp,
+) -> Result<Option<[Option<Digest>; 3]>, Error> {
+    Ok(tx
+        .prepare_cached(
+            "DELETE FROM revisions WHERE id = ?1 AND state = 'draft' AND coalesce(kept_since, created_at) <= ?2
+             RETURNING source_digest, preview_digest, immutable_digest",
+        )?
+        .query_row(params![id, before], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
+        })
+        .optional()?)
+}
+
+/// Notes that a draft which was there already was asked for, so that it is kept as long as a new one.
+pub(super) fn keep_draft(tx: &Tx<'_>, id: &RevisionId, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE revisions SET kept_since = ?2 WHERE id = ?1 AND state = 'draft'")?
+        .execute(params![id, now])?;
+    Ok(())
+}
+
+/// Notes that a site's revision deletes files by name, with the manifest that says which.
+pub(super) fn set_deletions(
+    tx: &Tx<'_>,
+    id: &RevisionId,
+    manifest: &Digest,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let replaced: Option<Digest> = tx
+        .prepare_cached("SELECT preview_digest FROM revisions WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?
+        .flatten();
+    tx.prepare_cached("UPDATE revisions SET deletes_files = 1, preview_digest = ?2 WHERE id = ?1")?
+        .execute(params![id, manifest])?;
+    match replaced {
+        Some(digest) if digest != *manifest => mark_garbage(tx, &digest, now),
+        _ => Ok(()),
+    }
+}
+
+/// Lists at most `most` drafts of sites that nobody has made or asked for since a moment, each with its project.
+pub(super) fn list_old_drafts(
+    c: &Connection,
+    before: Timestamp,
+    most: u32,
+) -> rusqlite::Result<Vec<(ProjectId, RevisionId)>> {
+    c.prepare_cached(
+        "SELECT d.project_id, r.id FROM revisions r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.state = 'draft' AND r.site_files IS NOT NULL AND r.created_at <= ?1
+            AND coalesce(r.kept_since, r.created_at) <= ?1 LIMIT ?2",
+    )?
+    .query_map(params![before, most], |row| Ok((row.get(0)?, row.get(1)?)))?
+    .collect()
 }
 
 /// Stores the base of a draft; a revision that was live has none.
@@ -223,7 +369,7 @@ pub(super) fn set_live_page(
         .query_row([id], |row| row.get(0))?;
     tx.prepare_cached(
         "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
-            active_revision_id = ?5, updated_at = ?6, made_by = ?7, bytes = ?8, backend_id = coalesce(
+            active_revision_id = ?5, updated_at = ?6, made_by = ?7, bytes = ?8, site_files = ?9, site_bytes = ?10, backend_id = coalesce(
                 (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
          WHERE id = ?1",
     )?
@@ -234,8 +380,10 @@ pub(super) fn set_live_page(
         released.published.artifact,
         released.revision,
         now,
-        released.published.by.as_str(),
+        released.published.made_by(),
         released.published.bytes_stored(),
+        released.published.site_files(),
+        released.published.site_bytes(),
     ])?;
     match replaced {
         Some(digest) if digest != released.published.artifact => mark_garbage(tx, &digest, now),

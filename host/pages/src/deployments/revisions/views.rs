@@ -1,20 +1,24 @@
 //! Views of revisions.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{
-    CreatedDraft, FetchedRevisionSource, Revision, RevisionHistoryPage, RevisionKind, RevisionState,
+    CreatedDraft, FetchedContent, FetchedRevisionSource, Revision, RevisionHistoryPage,
+    RevisionKind, RevisionState,
 };
 use super::preview::preview_url;
 use super::releases::{OmittedRevisions, ReleaseEntry, ReleaseOutcome};
 use crate::config::Config;
 use crate::deployments::frontends::views::FrontendView;
-use crate::deployments::model::display_title;
+use crate::deployments::model::{DeploymentType, display_title};
+use crate::deployments::sites::{SiteFile, SiteOptions, SiteSize, media_type};
+use crate::deployments::views::Warning;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
 use svc_base::ids::RevisionId;
-use svc_sandbox::ContentType;
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,8 +26,11 @@ pub struct RevisionView {
     /// Identifier of the revision.
     #[schema(value_type = String, format = "uuid")]
     pub revision_id: RevisionId,
-    /// SHA-256 of its source, in hexadecimal.
+    /// SHA-256 of its source, in hexadecimal; of a site, of the canonical form of its files and options.
     pub content_sha256: String,
+    /// Number and length of a site's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteSize>,
     /// The page's title.
     pub title: String,
     /// Why it was made.
@@ -38,13 +45,24 @@ pub struct RevisionView {
     /// When it last became live.
     #[schema(value_type = Option<String>, format = "date-time")]
     pub promoted_at: Option<Timestamp>,
+    /// Origin at whose root a site's revision is previewed without a sandbox; absent for pages, and where certificates are ordered host
+    /// by host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uri")]
+    pub preview_origin: Option<String>,
 }
 
-impl From<&Revision> for RevisionView {
-    fn from(revision: &Revision) -> Self {
+impl RevisionView {
+    /// A revision as it is answered.
+    pub fn new(revision: &Revision, config: &Config) -> Self {
+        let origin = revision
+            .site
+            .and_then(|_| config.preview_origin(revision.id));
         Self {
+            preview_origin: origin.map(|origin| format!("{origin}/")),
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
+            site: revision.site,
             title: display_title(&revision.title),
             message: revision.message.clone(),
             kind: revision.kind,
@@ -63,6 +81,13 @@ pub struct RevisionCreated {
     /// Where to look at it.
     #[schema(format = "uri")]
     pub preview_url: String,
+    /// Origin at whose root a site's draft is looked at without a sandbox; absent as in the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uri")]
+    pub preview_origin: Option<String>,
+    /// Warnings for the author of a site; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// Whether an older revision has the same content and title, and is answered instead.
     pub deduplicated: bool,
 }
@@ -100,7 +125,7 @@ impl ReleaseView {
     pub fn new(done: &ReleaseOutcome, project: &Project, config: &Config) -> Self {
         Self {
             frontend: FrontendView::new(&done.frontend, project, config),
-            revision: RevisionView::from(&done.revision),
+            revision: RevisionView::new(&done.revision, config),
             note: done.omitted.as_ref().map(describe_omission),
         }
     }
@@ -146,26 +171,70 @@ pub enum ContentView {
         content_sha256: String,
         /// Type of the source.
         #[serde(rename = "type")]
-        content_type: ContentType,
+        content_type: DeploymentType,
         /// Revision of the source; null until the frontend is in the revision workflow.
         #[schema(value_type = Option<String>, format = "uuid")]
         revision_id: Option<RevisionId>,
     },
+    /// The files of a site, without their bytes.
+    Site {
+        /// Always `site`.
+        #[serde(rename = "type")]
+        content_type: DeploymentType,
+        /// SHA-256 of the canonical form (RFC 8785) of `{"files":{path: sha256},"options":…}`.
+        content_sha256: String,
+        /// Revision of the files; null until the frontend is in the revision workflow.
+        #[schema(value_type = Option<String>, format = "uuid")]
+        revision_id: Option<RevisionId>,
+        /// Files by their paths.
+        files: BTreeMap<String, SiteFileView>,
+        /// Options of the site.
+        options: SiteOptions,
+    },
+}
+
+/// A file of a site.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SiteFileView {
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// Length in bytes.
+    pub size: u64,
+    /// Media type as which it is served.
+    pub media_type: String,
+}
+
+fn view_file((path, file): (&String, &SiteFile)) -> (String, SiteFileView) {
+    let view = SiteFileView {
+        sha256: file.digest.to_string(),
+        size: file.bytes,
+        media_type: media_type(path),
+    };
+    (path.clone(), view)
 }
 
 impl From<FetchedRevisionSource> for ContentView {
     fn from(found: FetchedRevisionSource) -> Self {
         let content_sha256 = found.stored.digest.to_string();
-        match found.text {
-            None => Self::Unchanged {
+        let content_type = found.stored.frontend.content_type;
+        let revision_id = found.stored.revision;
+        match found.content {
+            FetchedContent::Known => Self::Unchanged {
                 unchanged: true,
                 content_sha256,
             },
-            Some(content) => Self::Content {
+            FetchedContent::Text(content) => Self::Content {
                 content,
                 content_sha256,
-                content_type: found.stored.frontend.content_type,
-                revision_id: found.stored.revision,
+                content_type,
+                revision_id,
+            },
+            FetchedContent::Site(site) => Self::Site {
+                content_type,
+                content_sha256,
+                revision_id,
+                files: site.files.iter().map(view_file).collect(),
+                options: site.options,
             },
         }
     }
@@ -193,11 +262,13 @@ pub struct ReleaseList {
     pub releases: Vec<ReleaseEntryView>,
 }
 
-impl From<RevisionHistoryPage> for RevisionList {
-    fn from(history: RevisionHistoryPage) -> Self {
+impl RevisionList {
+    /// A page of a history as it is answered.
+    pub fn new(history: &RevisionHistoryPage, config: &Config) -> Self {
+        let view = |revision| RevisionView::new(revision, config);
         Self {
             active_revision_id: history.active,
-            revisions: history.revisions.iter().map(RevisionView::from).collect(),
+            revisions: history.revisions.iter().map(view).collect(),
             next_cursor: history.next.map(|number| number.to_string()),
         }
     }
@@ -225,9 +296,12 @@ impl From<Vec<ReleaseEntry>> for ReleaseList {
 impl RevisionCreated {
     /// A draft as it is answered.
     pub fn new(drafted: &CreatedDraft, config: &Config) -> Self {
+        let revision = RevisionView::new(&drafted.revision, config);
         Self {
-            revision: RevisionView::from(&drafted.revision),
+            preview_origin: revision.preview_origin.clone(),
+            revision,
             preview_url: preview_url(config, drafted.deployment, drafted.revision.id),
+            warnings: drafted.revision.warnings.clone(),
             deduplicated: drafted.deduplicated,
         }
     }

@@ -1,13 +1,19 @@
 //! Serving: what answers at a slug, from memory, with views counted, and the end of shares whose time is over.
 
+mod allowed;
 pub mod answer;
 mod expiry;
+mod former_files;
+mod origins;
+mod page_cache;
 pub mod pages;
 pub mod password;
 mod problems;
 pub mod routes;
 mod service;
+mod site_files;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;
+pub use origins::{PageMounts, ProjectOrigin};
 pub use service::{PageLookupError, PageService, RawSource, UnlockError};

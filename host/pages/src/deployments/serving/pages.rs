@@ -1,28 +1,19 @@
-//! Pages in memory: a cache of finished bytes, bounded, in front of the content store.
+//! Pages ready to be served: their bytes, and the headers that say how far they are trusted.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header};
-use prometheus_client::metrics::counter::Counter;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use super::page_cache::ENTRY_OVERHEAD_BYTES;
 use super::visits::ViewCounter;
 use crate::content::{Digest, EncodedPage, Encoding};
-use crate::control::{ControlChange, ControlDatabase};
-use crate::deployments::model::Deployment;
+use crate::deployments::model::{Deployment, DeploymentType};
+use crate::deployments::sites::SiteManifest;
 use crate::http::NOSNIFF;
 use crate::http::document;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId};
-use svc_base::memory_cache;
-use svc_sandbox::ContentType;
-
-/// Weight of an entry beside its bytes: headers, strings, the map's own.
-const ENTRY_OVERHEAD_BYTES: u64 = 2048;
-/// Bytes of a typical page, for sizing the map.
-const TYPICAL_PAGE_BYTES: u64 = 16 * 1024;
 
 /// Scripts may run, in an origin of their own that holds nothing.
 pub const SANDBOX_POLICY: HeaderValue = HeaderValue::from_static(
@@ -40,7 +31,11 @@ const VARY_PAGE: HeaderValue =
     HeaderValue::from_static("Accept-Encoding, Sec-Fetch-Mode, Sec-Fetch-Dest");
 /// Media type of pages.
 pub const HTML_TYPE: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
+/// Header that keeps an answer out of search engines.
+pub const UNLISTED: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("x-robots-tag"),
+    HeaderValue::from_static("noindex"),
+);
 
 /// Guard of a page: decides which readers see it.
 #[derive(Clone, Debug)]
@@ -79,16 +74,20 @@ pub struct PagePolicy {
 pub struct ServedPage {
     /// Identifier of the deployment.
     pub id: DeploymentId,
+    /// Slug at which it answers.
+    pub(super) slug: String,
     /// Where it comes from.
     pub kind: PageKind,
-    /// Type of the source.
-    pub content_type: ContentType,
+    /// Type of the source, or that it is a site.
+    pub content_type: DeploymentType,
     /// Digest of the source; a one-time share has none here.
     pub source: Option<Digest>,
+    /// Digest of the page or of the site's manifest, as it is stored; a one-time share has none.
+    pub artifact: Option<Digest>,
     /// The live backend that it calls.
     pub backend: Option<BackendId>,
-    /// Whether an edge in front may keep it for long.
-    pub at_edge: bool,
+    /// Whether an edge in front keeps what it may until that is purged.
+    pub has_edge: bool,
     /// Guard of the page.
     pub guard: PageProtection,
     /// Whether the page burns when read; such a page has no variants here.
@@ -97,8 +96,12 @@ pub struct ServedPage {
     pub disabled: bool,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
-    /// Encodings in the server's order of preference, identity last.
+    /// Encodings in the server's order of preference, identity last. A site has none.
     pub variants: Vec<PageVariant>,
+    /// Files of a site.
+    pub site: Option<SiteManifest>,
+    /// Whether files of former revisions of a site serve tabs that were opened then.
+    pub(super) has_former_files: bool,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
 }
@@ -143,6 +146,27 @@ impl ServedPage {
         Self::of_kind(deployment, PageKind::Preview, Some(artifact), policy)
     }
 
+    /// Makes a site ready.
+    pub fn site(
+        deployment: &Deployment,
+        (site, has_former_files): (SiteManifest, bool),
+        policy: PagePolicy,
+    ) -> Self {
+        Self {
+            site: Some(site),
+            has_former_files,
+            ..Self::new(deployment, None, policy)
+        }
+    }
+
+    /// Makes a preview of one of a site's revisions.
+    pub fn site_preview(deployment: &Deployment, site: SiteManifest, policy: PagePolicy) -> Self {
+        Self {
+            site: Some(site),
+            ..Self::of_kind(deployment, PageKind::Preview, None, policy)
+        }
+    }
+
     fn of_kind(
         deployment: &Deployment,
         kind: PageKind,
@@ -172,10 +196,12 @@ impl ServedPage {
         });
         Self {
             id: deployment.id,
+            slug: deployment.slug.clone(),
             content_type: deployment.content_type,
             source: deployment.source,
+            artifact: deployment.artifact,
             backend: deployment.backend,
-            at_edge: policy.edge && matches!(kind, PageKind::Frontend { .. }),
+            has_edge: policy.edge,
             kind,
             guard: match &deployment.password_hash {
                 Some(hash) => PageProtection::Password(hash.clone()),
@@ -185,6 +211,8 @@ impl ServedPage {
             disabled: deployment.disabled,
             expires_at: deployment.expires_at,
             variants: variants.unwrap_or_default(),
+            site: None,
+            has_former_files: false,
             visits: Arc::new(ViewCounter::new(deployment.id)),
         }
     }
@@ -199,13 +227,15 @@ impl ServedPage {
         matches!(self.kind, PageKind::Frontend { .. })
     }
 
-    fn weight(&self) -> u64 {
+    /// Returns about how many bytes this takes in memory.
+    pub(super) fn weight(&self) -> u64 {
         ENTRY_OVERHEAD_BYTES
             + self
                 .variants
                 .iter()
                 .map(|v| v.bytes.len() as u64)
                 .sum::<u64>()
+            + self.site.as_ref().map_or(0, SiteManifest::memory)
     }
 }
 
@@ -248,6 +278,21 @@ pub fn trust_headers(kind: &PageKind, protected: bool, origins: bool) -> HeaderM
     }
 }
 
+/// Composes the headers that say how far a site's file is trusted, on its project's origin or elsewhere.
+pub(super) fn site_headers(kind: &PageKind, on_own_origin: bool, origins: bool) -> HeaderMap {
+    match on_own_origin {
+        true => compose_headers(document::REVALIDATE, None, false),
+        false => trust_headers(kind, false, origins),
+    }
+}
+
+/// Composes the headers of a file of a revision on the revision's own origin, where no other page is. It is gone with the revision, so
+/// that nobody keeps it without asking.
+pub(super) fn preview_origin_headers() -> HeaderMap {
+    let cache = HeaderValue::from_static("private, max-age=0, must-revalidate");
+    compose_headers(cache, None, true)
+}
+
 fn compose_headers(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, cache);
@@ -256,96 +301,7 @@ fn compose_headers(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: boo
         headers.insert(header::CONTENT_SECURITY_POLICY, sandbox);
     }
     if hidden {
-        headers.insert("x-robots-tag", NOINDEX);
+        headers.insert(UNLISTED.0, UNLISTED.1);
     }
     headers
-}
-
-/// Returns the number of parts of the cache: each must hold the heaviest page, with encodings that are as large as it together.
-/// A larger page, such as one that does not compress, is not cached; its readers share its bytes (`content/shared_objects.rs`).
-fn shard_count(bytes: u64, page_bytes: u64) -> usize {
-    let heaviest = page_bytes
-        .saturating_mul(2)
-        .saturating_add(ENTRY_OVERHEAD_BYTES);
-    let fits = |shards: &usize| bytes / *shards as u64 >= heaviest;
-    [4, 2].into_iter().find(fits).unwrap_or(1)
-}
-
-/// Cache of pages by slug, bounded by their weight.
-#[derive(Debug)]
-pub struct PageCache {
-    cache: Cache<String, Arc<ServedPage>, PageWeigher>,
-    /// Views that found their page here.
-    pub hits: Counter,
-    /// Views that had to load it.
-    pub misses: Counter,
-}
-
-#[derive(Clone, Debug)]
-struct PageWeigher;
-
-impl Weighter<String, Arc<ServedPage>> for PageWeigher {
-    fn weight(&self, _: &String, page: &Arc<ServedPage>) -> u64 {
-        page.weight()
-    }
-}
-
-impl PageCache {
-    /// Makes a cache of at most `bytes`, for pages of at most `page_bytes`. It follows the changes of `control` from now on.
-    pub fn following(control: &ControlDatabase, bytes: u64, page_bytes: u64) -> Arc<Self> {
-        let items = usize::try_from(bytes / TYPICAL_PAGE_BYTES)
-            .unwrap_or(usize::MAX)
-            .clamp(16, 1 << 20);
-        let shards = shard_count(bytes, page_bytes);
-        let cache = memory_cache::weighted_cache(items, bytes, shards, PageWeigher);
-        let pages = Arc::new(Self {
-            cache,
-            hits: Counter::default(),
-            misses: Counter::default(),
-        });
-        let held = Arc::clone(&pages);
-        control.on_change(move |change| held.follow(change));
-        pages
-    }
-
-    /// Returns the page at a slug, if it is in memory.
-    pub fn get(&self, slug: &str) -> Option<Arc<ServedPage>> {
-        self.cache.get(slug).inspect(|_| {
-            self.hits.inc();
-        })
-    }
-
-    /// Returns the page at a slug, loaded if need be; loads of one slug wait for each other.
-    ///
-    /// # Errors
-    /// The load's.
-    pub async fn get_or_load<E>(
-        &self,
-        slug: &str,
-        load: impl Future<Output = Result<Arc<ServedPage>, E>>,
-    ) -> Result<Arc<ServedPage>, E> {
-        self.misses.inc();
-        self.cache.get_or_insert_async(slug, load).await
-    }
-
-    /// Removes the page that a change is about; a load of it that is under way is not kept either.
-    fn follow(&self, change: &ControlChange) {
-        match change {
-            ControlChange::Slug(slug) => {
-                self.cache.remove(slug.as_str());
-            }
-            ControlChange::BackendCreated(..)
-            | ControlChange::BackendEnded(_)
-            | ControlChange::RealtimeOff(_)
-            | ControlChange::ActionsDefined(_)
-            | ControlChange::ActionJudged(_)
-            | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
-        }
-    }
-
-    /// Counts the pages in the cache, and their bytes.
-    pub fn size(&self) -> (usize, u64) {
-        (self.cache.len(), self.cache.weight())
-    }
 }

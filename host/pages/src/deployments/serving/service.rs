@@ -3,22 +3,27 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use prometheus_client::registry::Registry;
 use ring::hmac;
 
-use super::pages::{PageCache, PageKind, PagePolicy, PageProtection, ServedPage};
+use super::origins::OriginCache;
+use super::page_cache::{CacheKey, PageCache};
+use super::pages::{PageKind, PagePolicy, PageProtection, ServedPage};
 use super::password;
 use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
-use crate::deployments::model::display_title;
+use crate::deployments::blocked::BlockedContent;
+use crate::deployments::model::{Deployment, display_title};
+use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
 use crate::deployments::store;
 use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
 use svc_base::clock::Timestamp;
-use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::ids::{BackendId, DeploymentId, RevisionId};
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
 use svc_sandbox::{CallerFlow, Lane, Sandbox};
@@ -91,6 +96,25 @@ pub struct RawSource {
     pub(super) bytes: Bytes,
 }
 
+/// Bytes of a stream that count until it ends; few are not counted.
+#[derive(Debug)]
+pub(in crate::deployments) struct StreamPermit {
+    _counted: Option<BytePermit>,
+}
+
+impl StreamPermit {
+    /// Has the bytes count for as long as a stream lives.
+    pub(in crate::deployments) fn attach<S: Stream>(
+        self,
+        stream: S,
+    ) -> impl Stream<Item = S::Item> + use<S> {
+        stream.map(move |item| {
+            let _held = &self;
+            item
+        })
+    }
+}
+
 /// Token by which a browser proves that it knows a page's password.
 #[derive(Debug)]
 pub struct UnlockToken {
@@ -103,10 +127,12 @@ pub struct UnlockToken {
 pub struct PageService {
     pub(super) infra: Infra,
     content: ContentStore,
-    sandbox: Sandbox,
+    pub(super) blocked: BlockedContent,
+    pub(super) sandbox: Sandbox,
     /// Signs the cookies that unlock protected pages.
     unlock_key: hmac::Key,
-    pages: Arc<PageCache>,
+    pub(super) pages: Arc<PageCache>,
+    pub(super) origins: Arc<OriginCache>,
     /// Bytes of large objects in memory, for the flow that read each first. Slow readers keep them after the cache forgets them.
     reading: Arc<ByteBudget>,
     pub(super) visits: VisitCounters,
@@ -119,13 +145,14 @@ impl PageService {
     /// When there is no randomness.
     pub fn new(
         infra: Infra,
-        content: ContentStore,
+        (content, blocked): (ContentStore, BlockedContent),
         sandbox: Sandbox,
         unlock_key: hmac::Key,
     ) -> Result<Self, RandomSourceError> {
         let limits = &infra.config.limits;
         let (cache_bytes, page_bytes) = (limits.page_cache_bytes, limits.page_bytes);
         let pages = PageCache::following(&infra.control, cache_bytes, page_bytes);
+        let origins = OriginCache::following(&infra.control);
         let reading = limits
             .page_work_bytes
             .saturating_add(limits.page_cache_bytes);
@@ -135,9 +162,11 @@ impl PageService {
         Ok(Self {
             infra,
             content,
+            blocked,
             sandbox,
             unlock_key,
             pages,
+            origins,
             reading: ByteBudget::beside_cache(reading, cached),
             visits,
         })
@@ -234,6 +263,7 @@ impl PageService {
                 matches!(&page.kind, PageKind::Frontend { host_label } if host_label == label)
             }
             HostKind::Api | HostKind::Sites | HostKind::Landing => true,
+            HostKind::Preview(_) => false,
         };
         if !here {
             return Err(PageLookupError::NotFound);
@@ -250,14 +280,6 @@ impl PageService {
         page.is_frontend()
             && !matches!(host, HostKind::Project(_))
             && self.infra.config.sites_domain.is_some()
-    }
-
-    /// Checks that a page may still be shown.
-    ///
-    /// # Errors
-    /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
-    pub fn check_available(&self, page: &ServedPage) -> Result<(), PageLookupError> {
-        self.check_deployment_available(page.expires_at, page.disabled)
     }
 
     /// Checks the state of a deployment that is no page yet.
@@ -277,6 +299,8 @@ impl PageService {
     }
 
     async fn load_page(&self, slug: &str) -> Result<Arc<ServedPage>, PageLookupError> {
+        // No page is in memory before it is known what may not be shown.
+        self.blocked.load().await.map_err(anyhow::Error::from)?;
         let wanted = slug.to_owned();
         let found = self
             .infra
@@ -288,6 +312,15 @@ impl PageService {
             .map_err(anyhow::Error::from)?
             .filter(|deployment| deployment.is_live(now))
             .ok_or(PageLookupError::NotFound)?;
+        if let Some(digest) = deployment.artifact
+            && deployment.content_type.is_site()
+            && !deployment.disabled
+        {
+            let has_former_files = self.has_former_files(deployment.id).await?;
+            let site = (self.load_site(digest).await?, has_former_files);
+            let page = ServedPage::site(&deployment, site, self.page_policy());
+            return Ok(Arc::new(page));
+        }
         let artifact = match deployment.artifact {
             // A disabled page is not shown, so its bytes may be missing.
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
@@ -312,8 +345,69 @@ impl PageService {
         Ok((digest, artifact))
     }
 
+    /// Loads the manifest of a stored site.
+    pub(super) async fn load_site(&self, digest: Digest) -> Result<SiteManifest, PageLookupError> {
+        let object = self.read_object(&digest).await?;
+        let read = move || SiteManifest::from_object(object.as_deref()?);
+        let site = tokio::task::spawn_blocking(read).await;
+        let site = site.map_err(anyhow::Error::from)?;
+        Ok(site.ok_or_else(|| anyhow::anyhow!("manifest {digest} is missing or damaged"))?)
+    }
+
+    /// Returns the preview of a revision of a site, from memory or loaded into it: whoever asks has read the row of the revision.
+    ///
+    /// # Errors
+    /// [`PageLookupError`].
+    pub(in crate::deployments) async fn site_preview(
+        &self,
+        deployment: &Deployment,
+        (revision, manifest): (RevisionId, Digest),
+    ) -> Result<Arc<ServedPage>, PageLookupError> {
+        if let Some(page) = self.pages.preview(&revision, &manifest) {
+            return Ok(page);
+        }
+        let load = async {
+            let site = self.load_site(manifest).await?;
+            let page = ServedPage::site_preview(deployment, site, self.page_policy());
+            Ok::<_, PageLookupError>(Arc::new(page))
+        };
+        let key = CacheKey::Preview(revision, manifest);
+        Box::pin(self.pages.load(key, load)).await
+    }
+
+    /// Whether a slug is that of a site, whether or not it may be shown.
+    pub(super) async fn is_site(&self, slug: &str) -> bool {
+        let page = self.page(slug).await;
+        page.is_ok_and(|page| page.content_type.is_site())
+    }
+
+    /// Opens a file of a site that is read as it is sent.
+    pub(super) async fn open_file(&self, file: SiteFile) -> Result<FileReader, PageLookupError> {
+        let reader = FileReader::open(&self.content, file).await?;
+        if !self.blocked.is_empty() {
+            self.check_allowed(&reader.objects())?;
+        }
+        Ok(reader)
+    }
+
+    /// Counts the part of a stream that is in memory, for the client, until the stream ends.
+    ///
+    /// # Errors
+    /// `Busy` when readers hold too much.
+    pub(in crate::deployments) fn hold_stream(
+        &self,
+        bytes: usize,
+    ) -> Result<StreamPermit, PageLookupError> {
+        Ok(StreamPermit {
+            _counted: self.hold_page(bytes)?,
+        })
+    }
+
     /// Reads an object to be served. A large one that is not in memory yet counts for the client until its last reader is done.
-    async fn read_object(&self, digest: &Digest) -> Result<Option<Bytes>, PageLookupError> {
+    pub(super) async fn read_object(
+        &self,
+        digest: &Digest,
+    ) -> Result<Option<Bytes>, PageLookupError> {
         let flow = CallerFlow::current();
         let count = |bytes: usize| {
             let permit = self.reading.try_take(flow, bytes)?;
@@ -437,17 +531,26 @@ impl PageService {
         if encoding == Encoding::Identity {
             return Ok(source);
         }
+        self.gzip_source(source, gzip_quickly).await
+    }
+
+    /// Compresses a source as [`Self::encode_source`] does, by a function.
+    ///
+    /// # Errors
+    /// [`SourceEncodeError`].
+    pub(super) async fn gzip_source(
+        &self,
+        source: RawSource,
+        gzip: fn(&[u8]) -> std::io::Result<Bytes>,
+    ) -> Result<RawSource, SourceEncodeError> {
         let original = source.bytes.clone();
-        let encoding_job = self
-            .sandbox
-            .page_lane()
-            .run(move |_| gzip_quickly(&original));
+        let encoding_job = self.sandbox.page_lane().run(move |_| gzip(&original));
         let bytes = encoding_job.await.map_err(|_| SourceEncodeError::Busy)??;
         let counted = self.reading.try_take(CallerFlow::current(), bytes.len());
         Ok(match counted {
             Ok(permit) => RawSource {
                 digest: source.digest,
-                encoding,
+                encoding: Encoding::Gzip,
                 bytes: permit.attach(bytes),
             },
             Err(ByteBudgetFull) => source,

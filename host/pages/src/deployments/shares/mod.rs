@@ -7,10 +7,11 @@ pub mod requests;
 pub mod routes;
 mod scope;
 mod service;
+mod shown_file;
 mod store;
 mod token;
 pub mod views;
 
-pub use publish::NewShare;
+pub use publish::{NewShare, NewSiteShare};
 pub use service::{ShareError, Shares};
 pub use token::DeleteToken;

@@ -10,7 +10,8 @@ use super::{DeleteToken, Shares};
 use crate::access::run_while_client_waits;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, ControlChange};
-use crate::deployments::model::{Deployment, display_title};
+use crate::deployments::files::{FileError, NewSite, PreparedSite, SiteTitle};
+use crate::deployments::model::{Deployment, DeploymentType, display_title};
 use crate::deployments::publication::{
     PagePlacement, PageSource, PublishError, RenderedPage, SharePublisher,
 };
@@ -46,6 +47,27 @@ pub struct NewShare {
     pub password: Option<String>,
 }
 
+/// Site to publish as a share; its fields are within their bounds.
+#[derive(Debug)]
+pub struct NewSiteShare {
+    /// Files and options.
+    pub site: NewSite,
+    /// The wanted slug.
+    pub name: Option<String>,
+    /// The site's title; that of its start page, if there is none.
+    pub title: Option<String>,
+    /// How long it lives, in seconds; as long as a share may, if absent.
+    pub expires_in: Option<u64>,
+}
+
+/// Row of a site's share, beside what its files say.
+struct SiteShare {
+    id: DeploymentId,
+    name: Option<String>,
+    expires_in: Option<u64>,
+    by: SharePublisher,
+}
+
 /// Share that burns when it is read, ready to be published.
 struct PreparedOneTimeShare {
     deployment: Deployment,
@@ -68,13 +90,13 @@ impl Shares {
         self.capacity.check_share(&by).await?;
         let slug = self.slugs.reserve(share.name.as_deref()).await?;
         let created_at = self.infra.clock.now();
-        let expires_at = created_at.plus_seconds(self.lifetime_seconds(&share));
+        let expires_at = created_at.plus_seconds(self.lifetime_seconds(share.expires_in));
         let page = self.render_page(&share, slug.as_str(), expires_at).await?;
         let token = DeleteToken::new(&self.infra.random)?;
         let mut deployment = Deployment {
             id: DeploymentId::new(&self.infra.clock, &self.infra.random)?,
             slug: slug.as_str().to_owned(),
-            content_type: share.content_type,
+            content_type: share.content_type.into(),
             title: if share.one_time {
                 String::new()
             } else {
@@ -112,17 +134,98 @@ impl Shares {
                 deployment.source = Some(published.source);
                 deployment.artifact = Some(published.artifact);
                 let holder = caps.check_share(tx, &by, published.bytes)?;
-                store::insert(tx, &deployment, &published.by, &holder, published.bytes)?;
+                store::insert(tx, &deployment, Some(published), &holder, published.bytes)?;
                 keep.store(tx, &deployed)?;
                 Ok(deployed)
             })
             .await
     }
 
+    /// Publishes a site as a quick share. Durable when it returns.
+    ///
+    /// # Errors
+    /// See [`FileError`]; nothing is stored then.
+    pub async fn publish_site(
+        &self,
+        share: NewSiteShare,
+        by: SharePublisher,
+        keep: AnswerRecorder<Deployed>,
+    ) -> Result<Deployed, FileError> {
+        self.capacity.check_share(&by).await?;
+        let id = DeploymentId::new(&self.infra.clock, &self.infra.random);
+        let new = SiteShare {
+            id: id.map_err(PublishError::from)?,
+            name: share.name,
+            expires_in: share.expires_in,
+            by,
+        };
+        let title = match (share.title, &new.name) {
+            (Some(title), _) => SiteTitle::Given(title),
+            (None, name) => SiteTitle::OfStartPage(name.clone().unwrap_or_default()),
+        };
+        let site = self.files.prepare_share(&new.id, share.site, title).await?;
+        let files = site.files();
+        let made = self.keep_site(new, site, keep).await;
+        if made.is_err() {
+            self.files.give_up(&files).await?;
+        }
+        made
+    }
+
+    /// Makes a prepared site answer as a share.
+    async fn keep_site(
+        &self,
+        new: SiteShare,
+        site: PreparedSite,
+        keep: AnswerRecorder<Deployed>,
+    ) -> Result<Deployed, FileError> {
+        let slug = self.slugs.reserve(new.name.as_deref()).await?;
+        let created_at = self.infra.clock.now();
+        let token = DeleteToken::new(&self.infra.random).map_err(PublishError::from)?;
+        let mut deployment = Deployment {
+            id: new.id,
+            slug: slug.as_str().to_owned(),
+            content_type: DeploymentType::Site,
+            title: site.title,
+            one_time: false,
+            password_hash: None,
+            source: None,
+            artifact: None,
+            host_label: None,
+            backend: None,
+            disabled: false,
+            created_at,
+            expires_at: Some(created_at.plus_seconds(self.lifetime_seconds(new.expires_in))),
+            delete_token: Some(token.digest()),
+        };
+        let title = display_title(&deployment.title);
+        let deployed = self.compose_answer(&deployment, title, token, site.warnings);
+        let (caps, by, files) = (self.capacity.cap_check(), new.by, site.files);
+        let address = deployment.address();
+        self.pipeline
+            .publish(
+                site.publication,
+                address,
+                created_at,
+                move |tx, published| {
+                    deployment.source = Some(published.source);
+                    deployment.artifact = Some(published.artifact);
+                    let size = published.site.map_or(0, |site| site.bytes);
+                    let bytes = published.bytes.saturating_add(size);
+                    let holder = caps.check_share(tx, &by, bytes)?;
+                    store::insert(tx, &deployment, Some(published), &holder, bytes)?;
+                    files.adopt_live(tx, &deployment.id, created_at)?;
+                    keep.store(tx, &deployed)?;
+                    Ok(deployed)
+                },
+            )
+            .await
+    }
+
     /// Returns how long a share lives: as long as it asks for, and as a share may.
-    fn lifetime_seconds(&self, share: &NewShare) -> i64 {
+    fn lifetime_seconds(&self, expires_in: Option<u64>) -> i64 {
         let most = self.infra.config.limits.quick_share_seconds;
-        let seconds = share.expires_in.unwrap_or(most).min(most);
+        let seconds = expires_in.unwrap_or(most).min(most);
         i64::try_from(seconds).unwrap_or(i64::MAX)
     }
 
@@ -168,7 +271,7 @@ impl Shares {
         once_files::write(&self.once, id, page.html).await?;
         let committing = self.pipeline.commit(move |tx| {
             let holder = caps.check_share(tx, &by, bytes)?;
-            store::insert(tx, &deployment, &page.by, &holder, bytes)?;
+            store::insert(tx, &deployment, None, &holder, bytes)?;
             keep.store(tx, &deployed)?;
             Ok(deployed)
         });

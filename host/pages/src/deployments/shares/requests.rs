@@ -1,20 +1,35 @@
 //! Requests to publish and to claim shares, and their checks: for REST and for tools alike.
 
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::NewShare;
+use super::shown_file::site_of_file;
+use super::{NewShare, NewSiteShare};
 use crate::config::Limits;
-use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
+use crate::deployments::files::NewSite;
+use crate::deployments::files::requests::{
+    FileSource, FileSources, SiteType, checked_files, checked_options, unique_files,
+};
+use crate::deployments::requests::{
+    MAX_TITLE_CHARACTERS, OtherTypesField, check_content, check_slug,
+};
 use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
+use crate::deployments::sites::SiteOptions;
 use crate::http::extract::{check_characters, invalid_request};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, ProblemCode};
+use svc_base::json_object::optional_object;
 use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
 use svc_sources::files;
+use svc_sources::media::{MediaKind, media_by_name};
 
 /// The shortest life that a share may be given, in seconds.
 const SHORTEST_LIFE_SECONDS: u64 = 60;
+/// Most files of a site that is a quick share.
+pub const MAX_SHARE_FILES: usize = 100;
 
 /// Page to publish.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -42,6 +57,14 @@ pub struct DeployRequest {
     /// Password that readers must know; never empty.
     #[schema(min_length = 1, max_length = 1024)]
     pub password: Option<String>,
+    /// Only a site has files.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub files: OtherTypesField,
+    /// Only a site has options.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub options: OtherTypesField,
 }
 
 impl DeployRequest {
@@ -87,6 +110,97 @@ impl DeployRequest {
     }
 }
 
+/// Site to publish as a quick share.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeploySite {
+    /// Says that this is a site.
+    #[serde(rename = "type")]
+    pub site_type: SiteType,
+    /// Files by their paths, with their bytes; from 1 to 100.
+    #[serde(deserialize_with = "unique_files")]
+    #[schema(value_type = BTreeMap<String, FileSource>)]
+    pub files: FileSources,
+    /// Options of the site.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub options: Option<SiteOptions>,
+    /// The slug that you would like; with a suffix if it is taken.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
+    pub name: Option<String>,
+    /// The site's title; if absent that of its `index.html`, else the wanted name.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+    /// How long the site lives, in seconds; as long as a share may if absent.
+    #[serde(default, deserialize_with = "optional_whole_number")]
+    #[schema(minimum = 60)]
+    pub expires_in: Option<u64>,
+    /// Only a page has a source.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub content: OtherTypesField,
+    /// Only a page may be shown once.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub one_time: OtherTypesField,
+    /// Only a page has a password.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub password: OtherTypesField,
+}
+
+/// Page or site to publish, as the description has it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum DeployFrontendRequest {
+    /// A page of a source.
+    Page(DeployRequest),
+    /// A site of files.
+    Site(DeploySite),
+}
+
+impl DeploySite {
+    /// The share that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`, `path_refused`, `plan_limit`.
+    pub fn checked(self, limits: &Limits) -> Result<NewSiteShare, Problem> {
+        self.checked_as("name", limits)
+    }
+
+    /// Checks the request, whose caller knows the field `name` as `slug`.
+    ///
+    /// # Errors
+    /// Those of [`DeploySite::checked`].
+    pub fn checked_as(self, slug: &str, limits: &Limits) -> Result<NewSiteShare, Problem> {
+        check_slug(slug, self.name.as_deref())?;
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        check_life(self.expires_in, limits)?;
+        if self.files.len() > MAX_SHARE_FILES {
+            return Err(Problem::new(
+                ProblemCode::PlanLimit,
+                format!(
+                    "A quick share has {MAX_SHARE_FILES} files at most. Publish the site in a project of your own."
+                ),
+            ));
+        }
+        if let Some((path, _)) = self.files.iter().find(|(_, file)| file.sha256.is_some()) {
+            return Err(invalid_request(format!(
+                "The file `{path}` is named by its SHA-256: the files of a quick share come with it, as `text` or `base64`."
+            )));
+        }
+        Ok(NewSiteShare {
+            site: NewSite {
+                files: checked_files(self.files)?,
+                options: checked_options(self.options.unwrap_or_default())?,
+                deleted: BTreeSet::new(),
+            },
+            name: self.name,
+            title: self.title.filter(|title| !title.is_empty()),
+            expires_in: self.expires_in,
+        })
+    }
+}
+
 /// A share to move into a project.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -120,25 +234,79 @@ pub struct UploadOptions {
     pub one_time: Option<bool>,
 }
 
+/// Share that a sent file becomes.
+#[derive(Debug)]
+pub(super) enum UploadedShare {
+    /// A page of its text.
+    Page(NewShare),
+    /// A site of the file as it is, and of a page that shows it.
+    Site(NewSiteShare),
+}
+
 impl UploadOptions {
     /// The share that a file of a name and with these bytes is to become.
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self, file: &str, bytes: &[u8], limits: &Limits) -> Result<NewShare, Problem> {
+    pub(super) fn checked(
+        self,
+        file: &str,
+        bytes: Bytes,
+        limits: &Limits,
+    ) -> Result<UploadedShare, Problem> {
         check_slug("name", self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_life(self.expires_in, limits)?;
+        match media_by_name(file).filter(|_| self.content_type.is_none()) {
+            Some(media) => self.site_share(file, media, bytes).map(UploadedShare::Site),
+            None => self.page_share(file, &bytes).map(UploadedShare::Page),
+        }
+    }
+
+    /// Returns the title: the one that is asked for, else the file's name.
+    fn title_or_name(&self, file: &str) -> Option<String> {
+        let given = self.title.clone().filter(|title| !title.is_empty());
+        given.or_else(|| {
+            (!file.is_empty()).then(|| file.chars().take(MAX_TITLE_CHARACTERS).collect())
+        })
+    }
+
+    /// Makes the share of a file that is shown as it is.
+    fn site_share(
+        self,
+        file: &str,
+        media: (&'static str, MediaKind),
+        bytes: Bytes,
+    ) -> Result<NewSiteShare, Problem> {
+        if self.one_time == Some(true) {
+            return Err(invalid_request(
+                "`one_time` is for pages: a file that is shared as it is can be read until it expires.",
+            ));
+        }
+        if bytes.is_empty() {
+            return Err(invalid_request("The file is empty."));
+        }
+        let title = self.title_or_name(file);
+        let shown = (file, title.as_deref().unwrap_or(file));
+        Ok(NewSiteShare {
+            site: site_of_file(shown, media, bytes),
+            name: self.name,
+            title,
+            expires_in: self.expires_in,
+        })
+    }
+
+    /// Makes the share of a text.
+    fn page_share(self, file: &str, bytes: &[u8]) -> Result<NewShare, Problem> {
         let text = files::decode_text(bytes).map_err(|error| invalid_request(error.to_string()))?;
         check_content(text)?;
         let (content_type, content) = files::source_from_file(file, self.content_type, text);
-        let named =
-            || (!file.is_empty()).then(|| file.chars().take(MAX_TITLE_CHARACTERS).collect());
+        let title = self.title_or_name(file);
         Ok(NewShare {
             content,
             content_type,
             name: self.name,
-            title: self.title.filter(|title| !title.is_empty()).or_else(named),
+            title,
             expires_in: self.expires_in,
             one_time: self.one_time.unwrap_or(false),
             password: None,

@@ -8,13 +8,16 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::requests::{ClaimRequest, DeployRequest, UploadOptions};
+use super::requests::{
+    ClaimRequest, DeployFrontendRequest, DeployRequest, DeploySite, UploadOptions, UploadedShare,
+};
 use super::scope::PresentedShareToken;
 use super::views::Deployed;
 use super::{Shares, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, MaybeCaller};
 use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::files::requests::names_site;
 use crate::deployments::forms;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::publication::SharePublisher;
@@ -23,7 +26,7 @@ use crate::deployments::serving::pages::{self, PageKind};
 use crate::deployments::serving::password::routes::unlock_tokens;
 use crate::deployments::serving::{PageLookupError, PageService};
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{CheckedBodyLength, UnparsedQuery, UnreadBody};
+use crate::http::extract::{CheckedBodyLength, UnparsedQuery, UnreadBody, parse_json};
 use crate::http::negotiate;
 use crate::http::origin::{check_navigation, check_origin};
 use crate::http::problem::{Problem, ProblemCode};
@@ -40,9 +43,9 @@ const MAX_REVEAL_BYTES: u64 = 4 << 10;
 #[utoipa::path(
     post, path = "/api/v1/deploy", tag = "quick share",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
-    request_body = DeployRequest,
+    request_body = DeployFrontendRequest,
     responses((status = 201, description = "Published, and durable.", body = Deployed)),
-    extensions(("x-problems" = json!("invalid_request invalid_json render_failed unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request invalid_json render_failed path_refused rules_refused plan_limit unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn deploy(
@@ -52,31 +55,43 @@ pub async fn deploy(
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let body = body.json::<DeployRequest>().await?;
+    let body = body.bytes().await?;
     let publisher = SharePublisher::new(context.client.network(), caller.clone());
     let route = IdempotencyScope {
         name: "deploy",
         parent: "",
     };
+    let by = caller.as_ref();
+    if names_site(&body) {
+        let input = parse_json::<DeploySite>(&body)?;
+        let work = |keep| async move {
+            let share = input.checked(&shares.config().limits)?;
+            Ok::<_, Problem>(shares.publish_site(share, publisher, keep).await?)
+        };
+        return request
+            .run_once(by, route, &body, StatusCode::CREATED, work)
+            .await;
+    }
+    let input = parse_json::<DeployRequest>(&body)?;
     let work = |keep| async move {
-        let share = body.value.checked(&shares.config().limits)?;
+        let share = input.checked(&shares.config().limits)?;
         Ok::<_, Problem>(shares.publish(share, publisher, keep).await?)
     };
-    let by = caller.as_ref();
     request
-        .run_once(by, route, &body.raw, StatusCode::CREATED, work)
+        .run_once(by, route, &body, StatusCode::CREATED, work)
         .await
 }
 
 /// Publish a file as it is
 ///
 /// The body is the file. Its name says the type: {{extensions}}; any other text becomes
-/// Markdown with one block of code in its language. `curl -T notes.md <base_url>/api/v1/deploy/` appends the name. An extension
+/// Markdown with one block of code in its language. A file of {{media_extensions}} becomes a site of the file as it is, with a page that
+/// shows it, or has it downloaded; it takes no `one_time`. `curl -T notes.md <base_url>/api/v1/deploy/` appends the name. An extension
 /// of this implementation.
 #[utoipa::path(
     put, path = "/api/v1/deploy/{id}", tag = "quick share", operation_id = "deploy_file",
     params(("id" = String, Path, description = "The file's name; the page's title, if no other is given."), UploadOptions),
-    request_body(content = String, content_type = "text/plain", description = "The file's text, in UTF-8."),
+    request_body(content = String, content_type = "text/plain", description = "The file: a text in UTF-8, or the bytes of a picture, sound, video or PDF."),
     responses((status = 201, description = "Published, and durable: the link and a line break, or the whole answer for who accepts JSON.", content((String = "text/plain"), (Deployed = "application/json")))),
     extensions(("x-problems" = json!("invalid_request render_failed unauthorized timeout payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
@@ -131,9 +146,11 @@ async fn publish(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
-    let share = options.checked(&file, &bytes, &shares.config().limits)?;
-    let publishing = shares.publish(share, publisher, AnswerRecorder::none());
-    let deployed = publishing.await?;
+    let keep = AnswerRecorder::none();
+    let deployed = match options.checked(&file, bytes, &shares.config().limits)? {
+        UploadedShare::Page(share) => shares.publish(share, publisher, keep).await?,
+        UploadedShare::Site(share) => shares.publish_site(share, publisher, keep).await?,
+    };
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::accepts_by_name(headers, "application/json") {
         Json(deployed).into_response()

@@ -13,6 +13,7 @@ use crate::content::OneTimePages;
 use crate::control::audit::AuditAction;
 use crate::control::{self, ControlChange};
 use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::files::{ProjectFiles, move_to_project};
 use crate::deployments::frontends::{Frontend, FrontendError, active_in};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{
@@ -34,6 +35,7 @@ pub struct Shares {
     pub(super) once: OneTimePages,
     pub(super) sandbox: Sandbox,
     pub(super) pipeline: Arc<PublicationPipeline>,
+    pub(super) files: Arc<ProjectFiles>,
     pub(super) capacity: CapacityChecker,
     pub(super) slugs: SlugReservations,
 }
@@ -83,6 +85,7 @@ impl Shares {
         once: OneTimePages,
         sandbox: Sandbox,
         pipeline: Arc<PublicationPipeline>,
+        files: Arc<ProjectFiles>,
         capacity: CapacityChecker,
         slugs: SlugReservations,
     ) -> Self {
@@ -91,6 +94,7 @@ impl Shares {
             once,
             sandbox,
             pipeline,
+            files,
             capacity,
             slugs,
         }
@@ -184,6 +188,9 @@ impl Shares {
             .await?;
         let share = check_claimable(found, self.infra.clock.now())?;
         self.capacity.check_content(project.workspace.id).await?;
+        if share.content_type.is_site() {
+            return self.claim_site(project, share).await;
+        }
         let source = share.source.ok_or(ShareError::NotFound)?;
         let text = self.pipeline.source_text(source).await?;
         // A slug in the form of an id, as they were given out once, stays behind.
@@ -193,7 +200,8 @@ impl Shares {
         };
         let slug = fresh.as_ref().map_or(&*share.slug, ReservedSlug::as_str);
         let slug = slug.to_owned();
-        let source = PageSource::titled(share.content_type, &share.title, &text);
+        let content_type = share.content_type.page().ok_or(ShareError::NotFound)?;
+        let source = PageSource::titled(content_type, &share.title, &text);
         let (stored, _) = self
             .pipeline
             .render_and_store_live(source, &slug, project.expires_at)
@@ -219,6 +227,39 @@ impl Shares {
                 Ok::<_, ShareError>(active_in(tx, &project.id, &id)?)
             })
             .await?;
+        fault::point("claim.committed");
+        Ok(claimed)
+    }
+
+    /// Makes a share that is a site a frontend of a project: nothing is made anew, and its files move, too.
+    async fn claim_site(
+        &self,
+        project: Project,
+        share: Deployment,
+    ) -> Result<Frontend, ShareError> {
+        let (now, caps) = (self.infra.clock.now(), self.capacity.cap_check());
+        let config = Arc::clone(&self.infra.config);
+        let claimed = self.pipeline.commit(move |tx| {
+            if !projects::is_live(tx, &project.id, now)? {
+                return Err(FrontendError::NotFound.into());
+            }
+            let (id, slug) = (share.id, share.slug);
+            let found = rows::find_by_id(tx, &id).map_err(control::Error::from)?;
+            check_claimable(found, now)?;
+            let published = store::published_site(tx, &id).map_err(control::Error::from)?;
+            let published = published.ok_or(ShareError::NotFound)?;
+            caps.check_claim(tx, &project.workspace.id)?;
+            move_to_project(tx, &id, &project, &config.limits, now).map_err(FrontendError::from)?;
+            store::move_to_project(tx, &id, (&project.id, &slug), &published, now)?;
+            let address = PageAddress {
+                slug,
+                host_label: Some(project.host_label.clone()),
+            };
+            announce_change(tx, &config, &address, now)?;
+            projects::record_audit(tx, &project.id, AuditAction::FrontendClaim, &id, now)?;
+            Ok::<_, ShareError>(active_in(tx, &project.id, &id)?)
+        });
+        let claimed = claimed.await?;
         fault::point("claim.committed");
         Ok(claimed)
     }

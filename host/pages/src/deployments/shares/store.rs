@@ -3,10 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::content::Digest;
-use crate::control::{Error, Tx};
+use crate::control::{Error, NamedColumnReader, Tx};
 use crate::deployments::model::Deployment;
-use crate::deployments::publication::{PublishedDigests, RendererAndRuntime, ShareCapHolder};
-use crate::deployments::store::{mark_garbage, remember_token};
+use crate::deployments::publication::{PublishedDigests, ShareCapHolder};
+use crate::deployments::store::{look_through_files, mark_garbage, read_site_size, remember_token};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 
@@ -28,15 +28,15 @@ pub(super) struct ShareFoundByToken {
 pub(super) fn insert(
     tx: &Tx<'_>,
     new: &Deployment,
-    made_by: &RendererAndRuntime,
+    published: Option<&PublishedDigests>,
     holder: &ShareCapHolder,
     bytes: u64,
 ) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO deployments (id, slug, content_type, title, one_time, password_hash,
             source_digest, artifact_digest, created_at, updated_at, expires_at, made_by, delete_sha256,
-            holder, is_owners, bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+            holder, is_owners, bytes, site_files, site_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )?
     .execute(params![
         new.id,
@@ -49,11 +49,13 @@ pub(super) fn insert(
         new.artifact,
         new.created_at,
         new.expires_at,
-        (!new.one_time).then_some(made_by.as_str()),
+        published.and_then(PublishedDigests::made_by),
         new.delete_token,
         holder.hash,
         holder.is_owners,
         i64::try_from(bytes).unwrap_or(i64::MAX),
+        published.and_then(PublishedDigests::site_files),
+        published.and_then(PublishedDigests::site_bytes),
     ])?;
     Ok(())
 }
@@ -93,18 +95,42 @@ pub(super) fn end_disabled_share(
     now: Timestamp,
 ) -> Result<(), Error> {
     remember_token(tx, id, now)?;
-    let digests: [Option<Digest>; 2] = tx
-        .prepare_cached("SELECT source_digest, artifact_digest FROM deployments WHERE id = ?1")?
-        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))?;
+    let digests: [Option<Digest>; 3] = tx
+        .prepare_cached(
+            "SELECT source_digest, artifact_digest, immutable_digest FROM deployments WHERE id = ?1",
+        )?
+        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
     tx.prepare_cached(
         "UPDATE deployments SET state = 'deleting', title = '', password_hash = NULL, source_digest = NULL,
-            artifact_digest = NULL, delete_sha256 = NULL, one_time = 0, bytes = 0 WHERE id = ?1",
+            artifact_digest = NULL, immutable_digest = NULL, delete_sha256 = NULL, one_time = 0, bytes = 0 WHERE id = ?1",
     )?
     .execute([id])?;
     for digest in digests.into_iter().flatten() {
         mark_garbage(tx, &digest, now)?;
     }
-    Ok(())
+    look_through_files(tx, &id.to_string())
+}
+
+/// Returns a share that is a site as it is published.
+pub(super) fn published_site(
+    c: &Connection,
+    id: &DeploymentId,
+) -> rusqlite::Result<Option<PublishedDigests>> {
+    c.prepare_cached(
+        "SELECT source_digest, artifact_digest, site_files, site_bytes, bytes - site_bytes AS manifest_bytes
+         FROM deployments WHERE id = ?1 AND content_type = 'site' AND source_digest IS NOT NULL",
+    )?
+    .query_row([id], |row| {
+        let row = NamedColumnReader::new(row);
+        Ok(PublishedDigests {
+            source: row.get("source_digest")?,
+            artifact: row.get("artifact_digest")?,
+            by: None,
+            site: read_site_size(&row)?,
+            bytes: row.get::<i64>("manifest_bytes")?.unsigned_abs(),
+        })
+    })
+    .optional()
 }
 
 /// Makes a share a frontend of a project, as if it had been made there now: the youngest of its frontends.
@@ -132,7 +158,7 @@ pub(super) fn move_to_project(
         id,
         project,
         published.artifact,
-        published.by.as_str(),
+        published.made_by(),
         now,
         published.bytes_stored(),
         slug,

@@ -13,6 +13,7 @@ use super::FormPublishedShare;
 use crate::config::Config;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::deployments::publication::SharePublisher;
+use crate::deployments::requests::OtherTypesField;
 use crate::deployments::serving::answer::platform_page;
 use crate::deployments::shares::Shares;
 use crate::deployments::shares::requests::DeployRequest;
@@ -63,6 +64,8 @@ impl ShareForm {
             expires_in: expires_in
                 .map_err(|_| invalid_request("`expires_in` must be a number of seconds."))?,
             one_time: Some(self.one_time.is_some()),
+            files: OtherTypesField,
+            options: OtherTypesField,
         })
     }
 }

@@ -136,6 +136,7 @@ audit_actions! {
     RevisionCreate "revision.create" "A draft was made; the revision's id.",
     RevisionPromote "revision.promote" "A revision was made live; its id.",
     RevisionRollback "revision.rollback" "An earlier revision was put back; its id.",
+    RevisionDelete "revision.delete" "A revision that was not live was deleted; its id.",
     BackendCreate "backend.create" "A backend was made; its id.",
     BackendMigrate "backend.migrate" "A migration was recorded; the backend's id.",
     BackendUpdate "backend.update" "Realtime, or the tools of agents, was switched; the backend's id.",
@@ -152,6 +153,8 @@ audit_actions! {
     VisitorForget "visitor.forget" "What is known of a visitor was erased; the visitor's id.",
     DeploymentDisable "deployment.disable" "The operator took a page down; the deployment's id.",
     DeploymentEnable "deployment.enable" "The operator put a page back; the deployment's id.",
+    ContentBlock "content.block" "The operator blocked content everywhere; its SHA-256.",
+    ContentUnblock "content.unblock" "The operator allowed blocked content again; its SHA-256.",
     ReportClose "report.close" "The operator closed a report; its id.",
     GuestSwitch "guest.switch" "The operator installed a guest, or put another back; the guest's name.",
 }

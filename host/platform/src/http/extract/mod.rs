@@ -19,10 +19,11 @@ use super::problem::{Problem, ProblemCode};
 use super::query;
 pub use super::query::{ApiQuery, NoQueryParams, UnparsedQuery};
 use super::request_bodies::is_out_of_room;
+pub use super::streamed_body::{RequiredBodyLength, StreamedBody};
 use crate::config::Config;
 
-/// Timeout of a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout of a body; of one that is read in parts, of each part.
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes an `invalid_request`.
 pub fn invalid_request(detail: impl Into<String>) -> Problem {
@@ -102,6 +103,23 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         Self::new(request, Arc::from_ref(state).limits.body_bytes)
+    }
+}
+
+/// An unread body of a publication: that of a site, which has many files, is larger than that of a page.
+#[derive(Debug)]
+pub struct PublicationBody(pub UnreadBody);
+
+impl<S> FromRequest<S> for PublicationBody
+where
+    S: Send + Sync,
+    Arc<Config>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let limit = Arc::from_ref(state).limits.site_body_bytes;
+        UnreadBody::new(request, limit).map(Self)
     }
 }
 
@@ -322,14 +340,7 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     match arrived {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(body_too_large(limit)),
-        Ok(Err(error)) if is_out_of_room(&*error) => Err(Problem::new(
-            ProblemCode::CapacityReached,
-            "The server waits for too many bodies that arrive slowly. Try again in a minute, with fewer requests at once.",
-        )),
-        Ok(Err(_)) => Err(Problem::new(
-            ProblemCode::InvalidRequest,
-            "The body broke off.",
-        )),
+        Ok(Err(error)) => Err(broken_body(&*error)),
         Err(_) => Err(Problem::new(
             ProblemCode::Timeout,
             format!(
@@ -338,6 +349,17 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
             ),
         )),
     }
+}
+
+/// Makes the problem of a body that ended with an error.
+pub(super) fn broken_body(error: &(dyn std::error::Error + 'static)) -> Problem {
+    if is_out_of_room(error) {
+        return Problem::new(
+            ProblemCode::CapacityReached,
+            "The server waits for too many bodies that arrive slowly. Try again in a minute, with fewer requests at once.",
+        );
+    }
+    Problem::new(ProblemCode::InvalidRequest, "The body broke off.")
 }
 
 /// Makes the 413 of a body that exceeds its route's limit.

@@ -1,5 +1,5 @@
 //! The page's runtime: the one script that frontends get, and the parts that it loads where they are used, each served under
-//! its digest for as long as a page may name it.
+//! its digest for as long as a page may name it. The files of a site ask for it at an address below the site, which is in the script then.
 
 pub mod reload;
 pub mod routes;
@@ -17,11 +17,15 @@ use crate::control::Error;
 use crate::infra::Infra;
 
 /// The script, put together from its parts: one scope, opened by the first and closed by the last.
-static SCRIPT: LazyLock<String> =
-    LazyLock::new(|| name_modules(&[SCRIPT_PARTS, SCRIPT_END].concat()));
+static TEMPLATE: LazyLock<ScriptTemplate> =
+    LazyLock::new(|| ScriptTemplate::new(&[SCRIPT_PARTS, SCRIPT_END].concat()));
 /// The script on the server of `svc dev`, whose pages load themselves again. No other server has it.
-static RELOADING_SCRIPT: LazyLock<String> =
-    LazyLock::new(|| name_modules(&[SCRIPT_PARTS, reload::SCRIPT_PART, SCRIPT_END].concat()));
+static RELOADING_TEMPLATE: LazyLock<ScriptTemplate> = LazyLock::new(|| {
+    ScriptTemplate::new(&[SCRIPT_PARTS, reload::SCRIPT_PART, SCRIPT_END].concat())
+});
+/// The script that finds its page's slug in its own element.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| TEMPLATE.of_element());
+static RELOADING_SCRIPT: LazyLock<String> = LazyLock::new(|| RELOADING_TEMPLATE.of_element());
 /// Module that the runtime loads when a page first listens to a live query.
 const LIVE_MODULE: &str = include_str!("../../../../../assets/runtime/live.js");
 /// Module that the runtime loads on a page of CSV.
@@ -57,6 +61,41 @@ pub struct RuntimeScripts {
     content: ContentStore,
     newest: OnceCell<String>,
     older: Cache<Digest, Bytes>,
+}
+
+/// The script without the slug of its page, and the path that the page's own routes begin with.
+#[derive(Debug)]
+struct ScriptTemplate {
+    text: String,
+    digest: Digest,
+}
+
+impl ScriptTemplate {
+    /// Makes the template of a script in whose text the modules are not named yet.
+    fn new(script: &str) -> Self {
+        let text = name_modules(script);
+        Self {
+            digest: Digest::of(text.as_bytes()),
+            text,
+        }
+    }
+
+    fn with(&self, slug: &str, base: &str) -> String {
+        let text = self.text.replace("MOUNT_SLUG", slug);
+        text.replace("MOUNT_BASE", base)
+    }
+
+    /// Returns the script for an element that has the slug.
+    fn of_element(&self) -> String {
+        self.with("document.currentScript.dataset.slug", "`/${slug}`")
+    }
+
+    /// Returns the script of the site at a slug, whose own routes begin with `base`, with the digest of what decides its bytes.
+    fn of_site(&self, slug: &str, base: &str) -> (Digest, String) {
+        let decides = format!("{} {slug} {base}", self.digest);
+        let script = self.with(&format!("'{slug}'"), &format!("'{base}'"));
+        (Digest::of(decides.as_bytes()), script)
+    }
 }
 
 /// Fills in the paths of the modules that a script loads.
@@ -129,6 +168,22 @@ impl RuntimeScripts {
         Ok(name)
     }
 
+    /// Returns the newest runtime for the site at a slug, whose own routes begin with `base`.
+    pub async fn of_site(&self, slug: &str, base: &str) -> (Digest, Bytes) {
+        // A page that is open after the next release of the server loads the modules of this one. Who may not write leaves it to others.
+        if !self.infra.control.is_follower()
+            && let Err(error) = self.ensure_newest_stored().await
+        {
+            tracing::warn!(%error, "the modules of the runtime could not be stored");
+        }
+        let template = match self.infra.config.reload {
+            Some(_) => &RELOADING_TEMPLATE,
+            None => &TEMPLATE,
+        };
+        let (digest, script) = template.of_site(slug, base);
+        (digest, Bytes::from(script))
+    }
+
     /// Returns the bytes of a runtime that a page may name.
     ///
     /// # Errors
@@ -151,5 +206,22 @@ impl RuntimeScripts {
         };
         let bytes = self.older.get_or_insert_async(&digest, read).await?;
         Ok(Some((digest, bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_knows_its_site() {
+        let (at_slug, below) = TEMPLATE.of_site("app", "/app");
+        assert!(below.contains("const slug = 'app';\n  const base = '/app';"));
+        assert!(!below.contains("currentScript") && !below.contains("MOUNT_"));
+        let (at_root, _) = TEMPLATE.of_site("app", "");
+        assert_ne!(at_slug, at_root);
+        assert!(SCRIPT.contains(
+            "const slug = document.currentScript.dataset.slug;\n  const base = `/${slug}`;"
+        ));
     }
 }

@@ -8,8 +8,12 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::{RuntimeScripts, TYPINGS};
 use crate::deployments::problems;
-use crate::deployments::serving::answer;
+use crate::deployments::serving::{PageService, answer};
+use crate::http::context::HttpRequestContext;
 use crate::http::problem::Problem;
+
+/// Media type of scripts.
+const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 
 /// The script of a page
 ///
@@ -33,7 +37,41 @@ pub async fn runtime(
     let found = runtimes.script(name).await;
     let found = found.map_err(|error| problems::internal_problem(&error))?;
     let (digest, bytes) = found.ok_or_else(Problem::not_found)?;
-    answer::immutable_response("text/javascript; charset=utf-8", &digest, &bytes, &headers)
+    answer::immutable_response(SCRIPT_TYPE, &digest, &bytes, &headers)
+}
+
+/// The script for a site
+///
+/// The newest one, bound to the site. Files of a site ask for it: `<script src="/{slug}/_svc/runtime.js"></script>`, or without the slug
+/// where the site answers at the root of its project's origin.
+#[utoipa::path(
+    operation_id = "site_runtime",
+    get, path = "/{slug}/_svc/runtime.js", tag = "pages",
+    params(("slug" = String, Path, description = "A frontend that is a site.")),
+    responses(
+        (status = 200, description = "The script.", content_type = "text/javascript", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/javascript", body = String),
+        (status = 304, description = "It is the same.")
+    ),
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable capacity_reached")))
+)]
+pub async fn site_runtime(
+    State(runtimes): State<Arc<RuntimeScripts>>,
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let page = serving.page_on_host(&context.host, &slug).await?;
+    if !page.is_frontend() || !page.content_type.is_site() {
+        return Err(Problem::not_found());
+    }
+    let base = match context.at_root {
+        true => String::new(),
+        false => format!("/{slug}"),
+    };
+    let (digest, bytes) = runtimes.of_site(&slug, &base).await;
+    answer::revalidated_response(SCRIPT_TYPE, &digest, &bytes, &headers)
 }
 
 /// The typings of the script

@@ -1,4 +1,6 @@
-//! `svc push` and `svc watch`: update a frontend from a file, by a draft that is promoted.
+//! `svc push` and `svc watch`: update a frontend from a file or a folder, by a draft that is promoted.
+
+mod folders;
 
 use std::path::{Path, PathBuf};
 
@@ -6,24 +8,33 @@ use serde_json::{Value, json};
 
 use super::difference::TextDifference;
 use super::error::{CliFailure, FailureExitCode, Result};
-use super::file_watcher::FileWatcher;
+use super::file_watcher::{FileWatcher, MAX_WATCHED};
 use super::frontends::{FrontendHandle, read_source_of_type};
 use super::output::member_text;
 use super::projects::ProjectSelectionArgs;
-use super::revisions::release_note;
-use super::source::{STDIN, SourceToPublish, slug_of};
+use super::revisions::{ReleaseOptions, release_note};
+use super::sites::{SiteOptionArgs, is_folder, is_media, slug_of_site};
+use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, endpoints, report_failure};
 
-/// Updates a frontend from a file.
+/// Updates a frontend from a file or a folder.
 #[derive(Debug, clap::Args)]
 pub struct PushCommand {
-    /// The file; `-` is standard input
+    /// The file, or the folder of a site; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
     project_option: ProjectSelectionArgs,
-    /// The frontend's slug [default: as the file is called]
+    /// The frontend's slug [default: as the file or folder is called]
     #[arg(long)]
     slug: Option<String>,
+    #[command(flatten)]
+    site_options: SiteOptionArgs,
+    /// Of a folder: publish it although somebody else has published since you last did
+    #[arg(long)]
+    force: bool,
+    /// Of a folder: open tabs get no file of before any more
+    #[arg(long, conflicts_with = "draft")]
+    forget: bool,
     /// Make a draft with a preview, and leave what is live
     #[arg(long, conflicts_with = "promote")]
     draft: bool,
@@ -40,16 +51,18 @@ pub struct PushCommand {
     common: CommonArgs,
 }
 
-/// Publishes a file whenever it is saved.
+/// Publishes a file or a folder whenever it is saved.
 #[derive(Debug, clap::Args)]
 pub struct WatchCommand {
-    /// The file
+    /// The file, or the folder of a site
     file: PathBuf,
     #[command(flatten)]
     project_option: ProjectSelectionArgs,
-    /// The frontend's slug [default: as the file is called]
+    /// The frontend's slug [default: as the file or folder is called]
     #[arg(long)]
     slug: Option<String>,
+    #[command(flatten)]
+    site_options: SiteOptionArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -67,12 +80,15 @@ impl PushCommand {
         let out = self.common.output();
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
         let found = find_frontend(&self.project_option, slug, &self.common).await?;
+        if self.is_for_site()? {
+            return self.push_site(found).await;
+        }
         // The revision is read first: the one that is compared is then the one that must still be live.
         let base = found
             .active_revision()
             .await
             .map_err(|failure| explain_missing_frontend(failure, &found))?;
-        let live = found.content(Some(&base)).await?;
+        let live = found.source(Some(&base)).await?;
         let source = read_source_of_type(&self.file, live.content_type)?;
         let name = self.file.display().to_string();
         let difference =
@@ -110,12 +126,34 @@ impl PushCommand {
                 &member_text(&draft, "preview_url"),
             );
         }
-        let done = found
-            .promote(&base, &draft, self.message.as_deref())
-            .await?;
+        let done = found.promote(&base, &draft, self.release()).await?;
         out.print_note(&release_note(&done));
         let url = &done["frontend"]["url"];
         out.print_answer(&document(url, true), url.as_str().unwrap_or_default())
+    }
+}
+
+impl PushCommand {
+    /// Whether the file is a folder, or one that is published as a site of its own.
+    ///
+    /// # Errors
+    /// When an option is for a folder, and the file is none.
+    fn is_for_site(&self) -> Result<bool> {
+        let is_site = is_folder(&self.file) || is_media(&self.file);
+        match !is_site && (self.site_options.is_given() || self.force || self.forget) {
+            true => Err(CliFailure::local(
+                "`--fallback`, `--immutable`, `--force` and `--forget` are for a folder. Nothing was sent.",
+            )),
+            false => Ok(is_site),
+        }
+    }
+
+    /// Choices of the release.
+    fn release(&self) -> ReleaseOptions<'_> {
+        ReleaseOptions {
+            message: self.message.as_deref(),
+            forget: self.forget,
+        }
     }
 }
 
@@ -140,12 +178,12 @@ impl FrontendHandle {
         &self,
         base: &str,
         draft: &Value,
-        message: Option<&str>,
+        options: ReleaseOptions<'_>,
     ) -> Result<Value> {
         let revision = draft["revision"]["revision_id"]
             .as_str()
             .unwrap_or_default();
-        self.release(&endpoints::PROMOTE, revision, base, message)
+        self.release(&endpoints::PROMOTE, revision, base, options)
             .await
     }
 }
@@ -162,11 +200,24 @@ impl WatchCommand {
         let mut found = find_frontend(&self.project_option, slug, &self.common).await?;
         found.api = found.api.with_retries();
         let mut watching = FileWatcher::new(vec![self.file.clone()]);
-        self.publish_first(&mut found).await?;
-        let mut ours = found.active_revision().await?;
+        if !watching.is_whole() {
+            self.common.output().print_note(&format!(
+                "warning: the folder has more than {MAX_WATCHED} files and folders: not every save is noticed"
+            ));
+        }
+        // A build may take the folder away for a moment.
+        let is_site = is_folder(&self.file) || is_media(&self.file);
+        let mut ours = match is_site {
+            true => self.publish_site_first(&mut found).await?,
+            false => self.publish_first(&mut found).await?,
+        };
         loop {
             watching.wait_for_change().await;
-            match self.publish_change(&found, Some(&ours)).await {
+            let published = match is_site {
+                true => self.publish_site_change(&found, Some(&ours)).await,
+                false => self.publish_change(&found, Some(&ours)).await,
+            };
+            match published {
                 Ok(now) => ours = now,
                 Err(failure)
                     if matches!(
@@ -182,17 +233,17 @@ impl WatchCommand {
         }
     }
 
-    /// Publishes the file for the first time, and reports its URL.
-    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
+    /// Publishes the file for the first time, and reports its URL; returns the live revision.
+    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<String> {
         let there = found
             .api
             .call(&endpoints::FRONTEND, &found.path_parts())
             .send()
             .await;
-        let page = match there {
+        let (page, revision) = match there {
             Ok(page) => {
-                self.publish_change(found, None).await?;
-                page
+                let revision = self.publish_change(found, None).await?;
+                (page, Some(revision))
             }
             Err(failure) if failure.is_not_found() => {
                 let source = SourceToPublish::read(&self.file, None)?;
@@ -203,32 +254,27 @@ impl WatchCommand {
                 let asked = found
                     .api
                     .call(&endpoints::CREATE_FRONTEND, &[&found.project.id]);
-                asked.body(body).send().await?
+                let page = asked.body(body).send().await?;
+                (page, None)
             }
             Err(failure) => return Err(failure),
         };
         // If the slug was taken, the server chose another.
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
-        self.common
-            .output()
-            .print_answer(&document, &member_text(&page, "url"))
+        let url = member_text(&page, "url");
+        self.common.output().print_answer(&document, &url)?;
+        match revision {
+            Some(revision) => Ok(revision),
+            None => found.active_revision().await,
+        }
     }
 
     /// Publishes the file if it differs from the live source, which must be `ours`; returns the live revision.
     async fn publish_change(&self, found: &FrontendHandle, ours: Option<&str>) -> Result<String> {
         let base = found.active_revision().await?;
-        if ours.is_some_and(|ours| ours != base) {
-            return Err(CliFailure::new(
-                FailureExitCode::Conflict,
-                "Somebody else has published",
-                format!(
-                    "`{}` shows another revision now, {base}: look at it, then watch the file again.",
-                    found.slug
-                ),
-            ));
-        }
-        let live = found.content(Some(&base)).await?;
+        check_ours(found, ours, &base)?;
+        let live = found.source(Some(&base)).await?;
         let source = read_source_of_type(&self.file, live.content_type)?;
         if source.content == live.content {
             return Ok(base);
@@ -239,7 +285,9 @@ impl WatchCommand {
             message: None,
         };
         let draft = found.draft(&base, new).await?;
-        found.promote(&base, &draft, None).await?;
+        found
+            .promote(&base, &draft, ReleaseOptions::default())
+            .await?;
         let size = TextDifference::between(("", &live.content), ("", &source.content)).size();
         self.common
             .output()
@@ -257,8 +305,23 @@ async fn find_frontend(
     Ok(FrontendHandle { api, project, slug })
 }
 
+/// Checks that the live revision is the one that this command has published.
+fn check_ours(found: &FrontendHandle, ours: Option<&str>, live: &str) -> Result<()> {
+    match ours {
+        Some(ours) if ours != live => Err(CliFailure::new(
+            FailureExitCode::Conflict,
+            "Somebody else has published",
+            format!(
+                "`{}` shows another revision now, {live}: look at it, then watch the file again.",
+                found.slug
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn slug_for(file: &Path) -> Result<String> {
-    slug_of(file).ok_or_else(|| {
+    slug_of_site(file).ok_or_else(|| {
         CliFailure::local(format!(
             "{} makes no slug: name one with `--slug`.",
             file.display()

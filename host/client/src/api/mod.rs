@@ -1,7 +1,10 @@
 //! HTTP client for the server's REST API. Failures describe a missing or unexpected answer.
 
+mod failures;
+
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::redirect::Policy;
@@ -9,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::Url;
 
+use self::failures::{not_an_answer, too_large, too_slow};
 use super::endpoints::{self, Endpoint};
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::json_requested;
@@ -32,6 +36,10 @@ const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RETRIES: u32 = 5;
 /// The longest wait before a retry, in seconds.
 const MAX_RETRY_SECONDS: u64 = 60;
+/// Bytes of a file that a slow line takes in a second at least.
+const LEAST_UPLOAD_RATE: u64 = 16 << 10;
+/// Parameter that is the rest of a path, with the slashes in it.
+const REST_OF_PATH: &str = "{path}";
 /// Characters of a path segment that need no escape.
 const UNESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -57,6 +65,8 @@ pub(super) struct ApiRequestBuilder<'a> {
     /// Path segment that would change the path, such as `..`; the request fails then.
     invalid_part: Option<String>,
     body: Option<Value>,
+    /// Body that is no document.
+    bytes: Option<Bytes>,
     bearer: Option<String>,
     /// Idempotency key; one is made at random if the endpoint needs it.
     key: Option<String>,
@@ -92,6 +102,22 @@ impl ApiClient {
     /// # Errors
     /// When the server uses HTTPS and this machine has no root certificates.
     pub(super) fn for_server(target: ServerWithCredential) -> Result<Self> {
+        Self::with_read_timeout(target, Some(READ_TIMEOUT))
+    }
+
+    /// Client of the same server for files. It waits for a busy server, and for as long as a slow line takes: a server is silent while it
+    /// reads.
+    ///
+    /// # Errors
+    /// As of `for_server`.
+    pub(super) fn for_uploads(&self) -> Result<Self> {
+        Self::with_read_timeout(self.target.clone(), None).map(Self::with_retries)
+    }
+
+    fn with_read_timeout(
+        target: ServerWithCredential,
+        read_timeout: Option<Duration>,
+    ) -> Result<Self> {
         let local = is_local(&target.server).then(|| target.server.host_str().unwrap_or_default());
         let settings = || {
             let mut builder = svc_outbound::client_builder();
@@ -99,10 +125,12 @@ impl ApiClient {
                 // A credential for this machine is sent to no proxy, and to no address that another machine's resolver says.
                 builder = builder.no_proxy().resolve_to_addrs(name, &LOOPBACK);
             }
+            if let Some(timeout) = read_timeout {
+                builder = builder.read_timeout(timeout);
+            }
             builder
                 .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(CONNECT_TIMEOUT)
-                .read_timeout(READ_TIMEOUT)
                 .redirect(Policy::none())
         };
         let (client, has_authorities) = svc_outbound::build_client(settings)
@@ -147,17 +175,23 @@ impl ApiClient {
 
     /// Prepares a request; `parts` fill the parameters of the path.
     pub(super) fn call(&self, call: &'static Endpoint, parts: &[&str]) -> ApiRequestBuilder<'_> {
-        let is_dot_segment = |part: &&&str| matches!(**part, "" | "." | "..");
-        let invalid_part = parts.iter().find(is_dot_segment);
+        let is_dot_segment = |part: &str| matches!(part, "" | "." | "..");
+        let names_rest = call.path.ends_with(REST_OF_PATH);
+        let is_invalid = |part: &&&str| match names_rest {
+            true => part.split('/').any(is_dot_segment),
+            false => is_dot_segment(part),
+        };
+        let invalid_part = parts.iter().find(is_invalid);
         let invalid_part = invalid_part.map(|part| (*part).to_owned());
         let mut parts = parts.iter();
-        let segments = call.path.split('/').map(|segment| {
-            if segment.starts_with('{') {
-                let part = parts.next().copied().unwrap_or_default();
-                utf8_percent_encode(part, UNESCAPED_CHARACTERS).to_string()
-            } else {
-                segment.to_owned()
+        let encode = |part: &str| utf8_percent_encode(part, UNESCAPED_CHARACTERS).to_string();
+        let segments = call.path.split('/').map(|segment| match segment {
+            REST_OF_PATH => {
+                let rest = parts.next().copied().unwrap_or_default();
+                rest.split('/').map(encode).collect::<Vec<_>>().join("/")
             }
+            _ if segment.starts_with('{') => encode(parts.next().copied().unwrap_or_default()),
+            _ => segment.to_owned(),
         });
         let path = segments.collect::<Vec<_>>().join("/");
         let mut url = self.target.server.clone();
@@ -168,6 +202,7 @@ impl ApiClient {
             url,
             invalid_part,
             body: None,
+            bytes: None,
             bearer: self.target.credential.clone(),
             key: None,
         }
@@ -193,36 +228,6 @@ impl ApiClient {
             Some(endpoints::unknown_parts(&description, call, query, body))
         };
         look.await.unwrap_or_default()
-    }
-
-    fn unreachable_failure(&self, error: &reqwest::Error) -> CliFailure {
-        let server = self.target.server.as_str();
-        // The innermost error is the system's; the outer ones repeat the URL.
-        let mut inner: &dyn std::error::Error = error;
-        while let Some(source) = inner.source() {
-            inner = source;
-        }
-        let (title, detail) = if error.is_timeout() {
-            (
-                "No answer in time",
-                format!("{server} did not answer in time. Try again, or ask its operator."),
-            )
-        } else if error.is_connect() {
-            (
-                "No connection",
-                format!(
-                    "{server} cannot be reached: {inner}. Is the address right, and does the server run? `--server URL` or `svc login URL` names another."
-                ),
-            )
-        } else {
-            (
-                "The connection broke",
-                format!(
-                    "{server} ended the connection before its answer was there: {inner}. Try again."
-                ),
-            )
-        };
-        CliFailure::new(FailureExitCode::NoAnswer, title, detail)
     }
 }
 
@@ -260,6 +265,19 @@ impl ApiRequestBuilder<'_> {
         self
     }
 
+    /// Sets a body that is no document: the bytes of a file.
+    #[must_use]
+    pub(super) fn raw(mut self, bytes: Bytes) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// Time limit for the request and its answer.
+    fn time_limit(&self) -> Duration {
+        let bytes = self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        REQUEST_TIMEOUT + Duration::from_secs(bytes / LEAST_UPLOAD_RATE)
+    }
+
     /// Replaces the caller's credential by another token, or by none.
     #[must_use]
     pub(super) fn bearer(mut self, token: Option<&str>) -> Self {
@@ -285,12 +303,8 @@ impl ApiRequestBuilder<'_> {
     /// The server's problem, or a failure without an answer.
     pub(super) async fn send(self) -> Result<Value> {
         let (api, call) = (self.api, self.call);
-        parse_document(
-            api,
-            call,
-            self.send_for_response(Some(REQUEST_TIMEOUT)).await?,
-        )
-        .await
+        let time = self.time_limit();
+        parse_document(api, call, self.send_for_response(Some(time)).await?).await
     }
 
     /// Sends the request, and parses the answer.
@@ -441,10 +455,14 @@ impl ApiRequestBuilder<'_> {
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }
-        match &self.body {
-            Some(body) => request.json(body),
-            None if self.call.method == Method::POST => request.body(""),
-            None => request,
+        match (&self.bytes, &self.body) {
+            // Clients leave out the length of an empty body, which a server may require.
+            (Some(bytes), _) => request
+                .header(header::CONTENT_LENGTH, bytes.len())
+                .body(bytes.clone()),
+            (None, Some(body)) => request.json(body),
+            (None, None) if self.call.method == Method::POST => request.body(""),
+            (None, None) => request,
         }
     }
 
@@ -531,40 +549,6 @@ async fn parse_document(
             ),
         )),
     }
-}
-
-/// Failure of an answer above its size limit.
-fn too_large(api: &ApiClient, call: &Endpoint, most: u64) -> CliFailure {
-    let detail = format!(
-        "{} answered `{} {}` with more than {} MB, and so much is not read.",
-        api.server_url(),
-        call.method,
-        call.path,
-        most >> 20
-    );
-    CliFailure::new(FailureExitCode::NoAnswer, "The answer is too large", detail)
-}
-
-/// Failure of an answer that comes below the least rate.
-fn too_slow(api: &ApiClient, call: &Endpoint) -> CliFailure {
-    let detail = format!(
-        "{} sends its answer to `{} {}` too slowly to wait for the end. Nothing is kept; try again.",
-        api.server_url(),
-        call.method,
-        call.path
-    );
-    CliFailure::new(FailureExitCode::NoAnswer, "The answer is too slow", detail)
-}
-
-/// Failure of an answer that does not come from an svc server.
-fn not_an_answer(api: &ApiClient, call: &Endpoint, status: StatusCode) -> CliFailure {
-    let detail = format!(
-        "{} answered `{} {}` with {status}, and not as svc does. Is it the address of an svc server, and nothing in between?",
-        api.server_url(),
-        call.method,
-        call.path
-    );
-    CliFailure::new(FailureExitCode::NoAnswer, "Not an answer", detail)
 }
 
 /// Error while a body was streamed.

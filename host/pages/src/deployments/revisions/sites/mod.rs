@@ -1,0 +1,14 @@
+//! Revisions of sites: made of whole sets of files or of changes, published at once or as drafts, and read.
+
+mod archive;
+mod ends;
+mod model;
+pub mod operations;
+mod releases;
+pub mod requests;
+pub mod routes;
+mod service;
+
+pub use model::{ReleasedSite, SiteSource, StoredSiteFile};
+pub use releases::first_page_missing;
+pub use service::SiteArchive;
