@@ -62,6 +62,7 @@ use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
+use crate::visitors::email::routes as by_email;
 use crate::visitors::routes as sign_in;
 
 /// The routers of the kinds of hosts.
@@ -397,7 +398,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // The development issuer is not part of the service's description.
+        // Pages for people and the development issuer are not part of the service's description.
+        .route(
+            "/_svc/auth/email",
+            limited(RateLimitRule::SignIn)(get(by_email::show).post(by_email::submit)),
+        )
+        .route("/_svc/dev/mail", get(by_email::mailbox))
         .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))

@@ -6,6 +6,7 @@ mod cookies;
 pub(crate) mod crashes;
 mod developing;
 mod dishonest_issuer;
+mod email_codes;
 mod github;
 pub(crate) mod guest_book;
 mod owners;

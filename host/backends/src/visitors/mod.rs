@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod dev;
+pub mod email;
 pub mod model;
 pub mod operations;
 pub mod operators;

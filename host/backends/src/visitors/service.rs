@@ -46,7 +46,7 @@ impl Visitors {
         outbound: &OutboundClient,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            providers: SignInProviders::new(&infra.config.providers, outbound, &infra.clock)?,
+            providers: SignInProviders::new(&infra.config, outbound, &infra.clock, &infra.random)?,
             states: SignInStateSealer::new(secret)?,
             tickets: SignInTickets::default(),
             session_cache: SessionCache::following(&infra.control),
@@ -123,9 +123,13 @@ impl Visitors {
         Ok(())
     }
 
-    /// Removes old tickets, which are in memory.
+    /// Removes old tickets and codes, which are in memory.
     pub fn forget_old_tickets(&self) {
-        self.tickets.remove_old(self.infra.clock.now());
+        let now = self.infra.clock.now();
+        self.tickets.remove_old(now);
+        if let Some(email) = self.providers.email() {
+            email.forget_old(now);
+        }
     }
 
     /// Removes expired sessions, and sessions of deleted frontends.

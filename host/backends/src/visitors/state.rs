@@ -130,6 +130,12 @@ impl SignInStateSealer {
         !(0..SIGN_IN_LIFETIME_MS).contains(&(now.0 - sign_in.at))
     }
 
+    /// Whether a sign-in is used.
+    pub(super) fn is_used(&self, sign_in: &PendingSignIn) -> bool {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.ids.contains(&sign_in.id)
+    }
+
     /// Marks a sign-in as used; returns whether it was unused.
     pub(super) fn mark_used(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,13 +1,15 @@
 //! Settings of sign-in providers, checked before the server starts.
 
 use anyhow::bail;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::address::IssuerAddress;
 use super::masked;
 
 /// Name of the development provider inside the server.
 const DEV_PROVIDER_NAME: &str = "dev";
+/// Name of the provider that sends codes by e-mail.
+const EMAIL_PROVIDER_NAME: &str = "email";
 /// Most characters of a provider's name.
 const MAX_NAME: usize = 32;
 
@@ -23,6 +25,9 @@ pub enum ProviderKind {
     /// The issuer inside the server, which no file can name.
     #[serde(skip_deserializing)]
     Dev,
+    /// Codes by e-mail, which `[smtp]` brings along.
+    #[serde(skip_deserializing)]
+    Email,
 }
 
 /// Rules for the settings of a kind.
@@ -44,6 +49,12 @@ impl ProviderKind {
                 issuer: "",
                 scopes: &["openid", "profile", "email"],
                 needed: Some(("openid", "without it there is no ID token")),
+                needs_secret: false,
+            },
+            Self::Email => ProviderKindRules {
+                issuer: "",
+                scopes: &[],
+                needed: None,
                 needs_secret: false,
             },
             Self::Github => ProviderKindRules {
@@ -113,6 +124,46 @@ pub(super) fn check_providers(
         checked.push(provider.with_defaults()?);
     }
     Ok(checked)
+}
+
+/// Adds the provider that sends codes by e-mail, where mails can be sent, or shown in their place (`is_dev`).
+///
+/// # Errors
+/// Another provider has its name.
+pub(super) fn add_email(
+    providers: &mut Vec<ProviderSettings>,
+    base_url: &str,
+    has_smtp: bool,
+    is_dev: bool,
+) -> anyhow::Result<()> {
+    let is_taken = providers.iter().any(|one| one.name == EMAIL_PROVIDER_NAME);
+    if has_smtp && is_taken {
+        bail!(
+            "providers.{EMAIL_PROVIDER_NAME} has the name of the provider that [smtp] brings along: choose another name"
+        );
+    }
+    if has_smtp || is_dev && !is_taken {
+        providers.push(ProviderSettings {
+            name: EMAIL_PROVIDER_NAME.to_owned(),
+            display_name: "E-mail".to_owned(),
+            kind: ProviderKind::Email,
+            issuer: format!("{base_url}/_svc/auth/email"),
+            client_id: String::new(),
+            client_secret: String::new(),
+            scopes: Vec::new(),
+            prompt: None,
+        });
+    }
+    Ok(())
+}
+
+/// Serializes the providers that a file can have: what `[smtp]` brings along is none.
+pub(super) fn serialize_configured<S: Serializer>(
+    providers: &[ProviderSettings],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let configured = providers.iter();
+    serializer.collect_seq(configured.filter(|one| one.kind != ProviderKind::Email))
 }
 
 impl ProviderSettings {
@@ -208,7 +259,7 @@ fn to_strings(names: &[&str]) -> Vec<String> {
     clippy::disallowed_methods,
     reason = "secrets of tables come from the environment"
 )]
-fn read_environment_variable(variable: &str) -> Option<String> {
+pub(super) fn read_environment_variable(variable: &str) -> Option<String> {
     std::env::var(variable)
         .ok()
         .filter(|value| !value.is_empty())
