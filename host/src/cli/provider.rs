@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde_json::json;
 
-use crate::config::{ProviderKind, Settings};
+use crate::config::{ProviderKind, ProviderSettings, Settings, SmtpSettings};
 use crate::outbound::OutboundClient;
 use crate::outbound::mail::MailAddress;
 use crate::visitors::providers::SignInProviders;
@@ -62,8 +62,6 @@ impl ProviderCommand {
                 false => format!("there is no provider `{name}`: the settings have {}", names.join(", ")),
             }
         })?;
-        // The provider that sends codes by e-mail leads to no other server.
-        let is_email = provider.settings.kind == ProviderKind::Email;
         let redirect_uri = format!("{}/_svc/auth/callback/{name}", config.sites_url);
         let has_sent = mail_to.is_some();
         let wrong = match mail_to {
@@ -73,37 +71,72 @@ impl ProviderCommand {
                 None => bail!("--mail-to is for the provider `email`: `{name}` sends no mails"),
             },
         };
-        let text = if json {
-            let document = json!({
-                "name": name,
-                "issuer": provider.settings.issuer,
-                "redirect_uri": (!is_email).then_some(redirect_uri),
-                "errors": wrong,
-            });
-            document.to_string()
-        } else {
-            let mut lines = vec![format!("issuer        {}", provider.settings.issuer)];
-            if !is_email {
-                lines.push(format!("redirect URI  {redirect_uri}"));
-            }
-            lines.extend(wrong.iter().map(|wrong| format!("error: {wrong}")));
-            let verdict = match (wrong.is_empty(), is_email, has_sent) {
-                (false, ..) => "not ok",
-                (true, false, _) => {
-                    "ok: register the redirect URI with the provider exactly as it stands here"
-                }
-                (true, true, false) => {
-                    "ok: the mail server answers; --mail-to ADDRESS sends a mail"
-                }
-                (true, true, true) => "ok: the mail server has taken a mail",
-            };
-            lines.push(verdict.to_owned());
-            lines.join("\n")
+        let is_own = provider.settings.kind.has_own_pages();
+        let smtp = config.smtp.as_ref();
+        let smtp = smtp.filter(|_| provider.settings.kind == ProviderKind::Email);
+        let report = ProviderReport {
+            settings: &provider.settings,
+            redirect_uri: (!is_own).then_some(redirect_uri),
+            notes: smtp.map(SmtpSettings::deliverability_notes),
+            has_sent,
+            wrong: &wrong,
+        };
+        let text = match json {
+            true => report.document().to_string(),
+            false => report.lines().join("\n"),
         };
         super::print(&text)?;
         Ok(match wrong.is_empty() {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
         })
+    }
+}
+
+/// Findings about a provider.
+#[derive(Debug)]
+struct ProviderReport<'a> {
+    settings: &'a ProviderSettings,
+    /// Redirect URI, which providers of the server's own do not have.
+    redirect_uri: Option<String>,
+    /// Notes on mails, if it sends any to a mail server.
+    notes: Option<Vec<String>>,
+    /// Whether a mail was tried.
+    has_sent: bool,
+    wrong: &'a [String],
+}
+
+impl ProviderReport<'_> {
+    fn document(&self) -> serde_json::Value {
+        json!({
+            "name": self.settings.name,
+            "issuer": self.settings.issuer,
+            "redirect_uri": self.redirect_uri,
+            "notes": self.notes.as_deref().unwrap_or_default(),
+            "errors": self.wrong,
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("issuer        {}", self.settings.issuer)];
+        let uri = self.redirect_uri.iter();
+        lines.extend(uri.map(|uri| format!("redirect URI  {uri}")));
+        let notes = self.notes.iter().flatten();
+        lines.extend(notes.map(|note| format!("note: {note}")));
+        lines.extend(self.wrong.iter().map(|wrong| format!("error: {wrong}")));
+        lines.push(self.verdict().to_owned());
+        lines
+    }
+
+    fn verdict(&self) -> &'static str {
+        match (&self.redirect_uri, &self.notes, self.has_sent) {
+            _ if !self.wrong.is_empty() => "not ok",
+            (Some(_), ..) => {
+                "ok: register the redirect URI with the provider exactly as it stands here"
+            }
+            (None, Some(_), true) => "ok: the mail server has taken a mail",
+            (None, Some(_), false) => "ok: the mail server answers; --mail-to ADDRESS sends a mail",
+            (None, None, _) => "ok: it needs no other server",
+        }
     }
 }

@@ -63,6 +63,8 @@ use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::email::routes as by_email;
+use crate::visitors::passkey::account::routes as passkeys;
+use crate::visitors::passkey::routes as by_passkey;
 use crate::visitors::routes as sign_in;
 
 /// The routers of the kinds of hosts.
@@ -219,6 +221,10 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/auth/status", get(sign_in::status))
         .route("/{slug}/auth/providers", get(sign_in::providers))
         .route("/{slug}/auth/logout", post(sign_in::logout))
+        .route(
+            "/{slug}/auth/passkeys",
+            limited(RateLimitRule::SignIn, get(passkeys::leave)),
+        )
         .route(
             "/{slug}/payments/checkout",
             limited(RateLimitRule::Checkout, post(payments::checkout)),
@@ -404,6 +410,18 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             limited(RateLimitRule::SignIn)(get(by_email::show).post(by_email::submit)),
         )
         .route("/_svc/dev/mail", get(by_email::mailbox))
+        .route(
+            "/_svc/auth/passkey",
+            limited(RateLimitRule::SignIn)(get(by_passkey::show).post(by_passkey::submit)),
+        )
+        .route(
+            "/_svc/auth/passkeys",
+            limited(RateLimitRule::SignIn)(get(passkeys::show).post(passkeys::submit)),
+        )
+        .route(
+            "/{slug}/auth/passkeys",
+            limited(RateLimitRule::SignIn)(get(passkeys::leave)),
+        )
         .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))

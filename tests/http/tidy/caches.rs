@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 21] = [
+const KEPT: [(&str, Option<&str>); 20] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -33,10 +33,6 @@ const KEPT: [(&str, Option<&str>); 21] = [
     ),
     ("host/backends/src/realtime/service.rs", None),
     ("host/backends/src/visitors/sessions.rs", None),
-    (
-        "host/outbound/src/mail.rs",
-        Some("the way to the mail server, which is a setting"),
-    ),
     (
         "host/pages/src/deployments/publication/runtime/mod.rs",
         Some("bytes by their digest, and the program's own scripts"),

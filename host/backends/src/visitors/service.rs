@@ -5,11 +5,13 @@ use std::sync::Arc;
 use ring::hmac;
 
 use super::model::{Visitor, VisitorError};
+use super::passkey::model::CHALLENGE_LIFETIME_MS;
 use super::providers::SignInProviders;
 use super::sessions::SessionCache;
 use super::state::SignInStateSealer;
 use super::store;
 use super::tickets::SignInTickets;
+use super::used_ids::UsedIds;
 use crate::control::{self, Tx};
 use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
@@ -30,6 +32,7 @@ pub struct Visitors {
     pub(super) providers: SignInProviders,
     pub(super) states: SignInStateSealer,
     pub(super) tickets: SignInTickets,
+    pub(super) used_challenges: UsedIds,
     pub(super) session_cache: Arc<SessionCache>,
 }
 
@@ -49,6 +52,7 @@ impl Visitors {
             providers: SignInProviders::new(&infra.config, outbound, &infra.clock, &infra.random)?,
             states: SignInStateSealer::new(secret)?,
             tickets: SignInTickets::default(),
+            used_challenges: UsedIds::new(CHALLENGE_LIFETIME_MS),
             session_cache: SessionCache::following(&infra.control),
             infra,
             serving,

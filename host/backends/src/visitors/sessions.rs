@@ -11,7 +11,7 @@ use super::cookies;
 use super::model::{
     SESSION_SECONDS, SessionTokenHash, VerifiedVisitor, VisitorError, VisitorId, VisitorSession,
 };
-use super::{Visitors, store};
+use super::{Visitors, passkey, store};
 use crate::config::Config;
 use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
 use crate::deployments::serving::pages::{PageKind, ServedPage};
@@ -268,7 +268,7 @@ impl Visitors {
         let (key, deployment, provider) = (hash_token(&token), page.id, provider.to_owned());
         let begun = self.infra.control.write(move |tx| {
             let offers = projects::offers_provider(tx, &project, &provider, now)?;
-            if !offers {
+            if !offers || !passkey::store::admit(tx, &signed_in, now)? {
                 return Ok(false);
             }
             let visitor = store::upsert_visitor(tx, &project, &provider, &signed_in, &fresh, now)?;

@@ -4,12 +4,14 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::address::IssuerAddress;
-use super::masked;
+use super::{SignInSettings, masked};
 
 /// Name of the development provider inside the server.
 const DEV_PROVIDER_NAME: &str = "dev";
 /// Name of the provider that sends codes by e-mail.
 const EMAIL_PROVIDER_NAME: &str = "email";
+/// Name of the provider of passkeys.
+const PASSKEY_PROVIDER_NAME: &str = "passkey";
 /// Most characters of a provider's name.
 const MAX_NAME: usize = 32;
 
@@ -28,6 +30,9 @@ pub enum ProviderKind {
     /// Codes by e-mail, which `[smtp]` brings along.
     #[serde(skip_deserializing)]
     Email,
+    /// Passkeys, which `[sign_in]` brings along.
+    #[serde(skip_deserializing)]
+    Passkey,
 }
 
 /// Rules for the settings of a kind.
@@ -43,6 +48,14 @@ struct ProviderKindRules {
 }
 
 impl ProviderKind {
+    /// Whether visitors sign in on pages of the server itself, which no other one has a part in. A file has no such provider.
+    pub fn has_own_pages(self) -> bool {
+        match self {
+            Self::Email | Self::Passkey => true,
+            Self::Oidc | Self::Github | Self::Dev => false,
+        }
+    }
+
     fn rules(self) -> ProviderKindRules {
         match self {
             Self::Oidc | Self::Dev => ProviderKindRules {
@@ -51,7 +64,7 @@ impl ProviderKind {
                 needed: Some(("openid", "without it there is no ID token")),
                 needs_secret: false,
             },
-            Self::Email => ProviderKindRules {
+            Self::Email | Self::Passkey => ProviderKindRules {
                 issuer: "",
                 scopes: &[],
                 needed: None,
@@ -143,27 +156,44 @@ pub(super) fn add_email(
         );
     }
     if has_smtp || is_dev && !is_taken {
-        providers.push(ProviderSettings {
-            name: EMAIL_PROVIDER_NAME.to_owned(),
-            display_name: "E-mail".to_owned(),
-            kind: ProviderKind::Email,
-            issuer: format!("{base_url}/_svc/auth/email"),
-            client_id: String::new(),
-            client_secret: String::new(),
-            scopes: Vec::new(),
-            prompt: None,
-        });
+        let (name, kind) = (EMAIL_PROVIDER_NAME, ProviderKind::Email);
+        providers.push(ProviderSettings::own(name, "E-mail", kind, base_url));
     }
     Ok(())
 }
 
-/// Serializes the providers that a file can have: what `[smtp]` brings along is none.
+/// Adds the provider of passkeys, where the settings have it on.
+///
+/// # Errors
+/// Another provider has its name.
+pub(super) fn add_passkeys(
+    providers: &mut Vec<ProviderSettings>,
+    base_url: &str,
+    sign_in: SignInSettings,
+) -> anyhow::Result<()> {
+    if !sign_in.passkeys {
+        return Ok(());
+    }
+    if providers
+        .iter()
+        .any(|one| one.name == PASSKEY_PROVIDER_NAME)
+    {
+        bail!(
+            "providers.{PASSKEY_PROVIDER_NAME} has the name of the provider that sign_in.passkeys brings along: choose another name"
+        );
+    }
+    let (name, kind) = (PASSKEY_PROVIDER_NAME, ProviderKind::Passkey);
+    providers.push(ProviderSettings::own(name, "Passkey", kind, base_url));
+    Ok(())
+}
+
+/// Serializes the providers that a file can have: what `[smtp]` and `[sign_in]` bring along is none.
 pub(super) fn serialize_configured<S: Serializer>(
     providers: &[ProviderSettings],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let configured = providers.iter();
-    serializer.collect_seq(configured.filter(|one| one.kind != ProviderKind::Email))
+    serializer.collect_seq(configured.filter(|one| !one.kind.has_own_pages()))
 }
 
 impl ProviderSettings {
@@ -177,6 +207,20 @@ impl ProviderSettings {
             client_id: "svc".to_owned(),
             client_secret: String::new(),
             scopes: to_strings(ProviderKind::Dev.rules().scopes),
+            prompt: None,
+        }
+    }
+
+    /// Makes a provider of the server's own, whose issuer is below `base_url`.
+    fn own(name: &str, display_name: &str, kind: ProviderKind, base_url: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            display_name: display_name.to_owned(),
+            kind,
+            issuer: format!("{base_url}/_svc/auth/{name}"),
+            client_id: String::new(),
+            client_secret: String::new(),
+            scopes: Vec::new(),
             prompt: None,
         }
     }
@@ -317,6 +361,7 @@ mod tests {
             ),
             (format!("{GOOD}kind = 'saml'"), "kind"),
             (format!("{GOOD}kind = 'dev'"), "kind"),
+            (format!("{GOOD}kind = 'passkey'"), "kind"),
             (
                 "[[providers]]\nname = 'g'\nkind = 'github'\nclient_id = 'me'".to_owned(),
                 "providers.g.client_secret",

@@ -90,6 +90,23 @@ impl SmtpSettings {
             }
             _ => bail!("smtp.url has a user without a password, or a password without a user"),
         };
+        let from = self.sender()?;
+        Ok(MailServer {
+            host: match host {
+                Host::Domain(name) => name,
+                Host::Ipv4(address) => address.to_string(),
+                Host::Ipv6(address) => address.to_string(),
+            },
+            port: url.port().unwrap_or(port),
+            security,
+            credentials,
+            from,
+            name: self.name.clone(),
+        })
+    }
+
+    /// Returns the address that mails are from, and checks their name.
+    fn sender(&self) -> anyhow::Result<MailAddress> {
         let Some(from) = MailAddress::parse(&self.from) else {
             bail!(
                 "smtp.from must be an address such as svc@example.com; its name goes into smtp.name: {:?}",
@@ -104,18 +121,34 @@ impl SmtpSettings {
         if self.name.as_ref().is_some_and(|name| !is_name(name)) {
             bail!("smtp.name must have 1 to {MAX_NAME_CHARS} characters, without line breaks");
         }
-        Ok(MailServer {
-            host: match host {
-                Host::Domain(name) => name,
-                Host::Ipv4(address) => address.to_string(),
-                Host::Ipv6(address) => address.to_string(),
-            },
-            port: url.port().unwrap_or(port),
-            security,
-            credentials,
-            from,
-            name: self.name.clone(),
-        })
+        Ok(from)
+    }
+
+    /// Returns notes on why a spam filter may refuse the mails, as far as the settings tell.
+    pub fn deliverability_notes(&self) -> Vec<String> {
+        let Some(from) = MailAddress::parse(&self.from) else {
+            return Vec::new();
+        };
+        let domain = from.domain();
+        let mut notes = vec![format!(
+            "spam filters ask the DNS of {domain} for SPF (is the mail server listed?), DKIM (does it sign for {domain}?) and DMARC: send a mail to an account of yours, and read Authentication-Results in it"
+        )];
+        let host = Url::parse(&self.url).ok();
+        let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
+        let is_near = host == domain
+            || host.ends_with(&format!(".{domain}"))
+            || domain.ends_with(&format!(".{host}"));
+        if !is_near {
+            notes.push(format!(
+                "the mail server {host} has another domain than smtp.from ({domain}): it must be allowed to send for it"
+            ));
+        }
+        if self.name.is_none() {
+            notes.push(
+                "smtp.name is not set: mails from a bare address look less familiar".to_owned(),
+            );
+        }
+        notes
     }
 }
 
@@ -221,6 +254,26 @@ mod tests {
             assert!(error.contains(named), "{url} {from}: {error}");
             assert!(!error.contains("sesame"), "{error}");
         }
+    }
+
+    #[test]
+    fn notes_tell_what_a_spam_filter_asks() {
+        for (url, notes) in [
+            ("smtps://u:sesame@mail.example.com", 1),
+            ("smtps://u:sesame@example.com", 1),
+            ("smtps://u:sesame@relay.example.net", 2),
+        ] {
+            let named = settings(url, "svc@example.com", Some("Pages"));
+            let found = named.deliverability_notes();
+            assert_eq!(found.len(), notes, "{found:?}");
+            let said = found.join("\n");
+            assert!(
+                said.contains("example.com") && !said.contains("sesame"),
+                "{said}"
+            );
+        }
+        let bare = settings("smtps://mail.example.com", "svc@example.com", None);
+        assert_eq!(bare.deliverability_notes().len(), 2);
     }
 
     #[test]

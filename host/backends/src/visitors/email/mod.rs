@@ -4,44 +4,16 @@ mod pages;
 pub mod routes;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use super::Visitors;
 use super::kinds::email::{
     CodeRefusal, CodeRequest, CodeVerdict, DevMailbox, EmailProvider, MailLimitReached,
 };
-use super::model::{SignInError, SignInFailure, VisitorError};
-use super::providers::SignInProvider;
-use super::return_to;
-use super::sign_in_page::FrontendWithSignIn;
-use super::state::{PendingSignIn, SignInStateSealer, sha256_base64url};
+use super::model::VisitorError;
+use super::own_pages::{OwnPageEnd, OwnPageSignIn};
+use super::state::sha256_base64url;
 use crate::outbound::mail::MailAddress;
 use crate::workspaces::credential;
-
-/// Sign-in that waits for an address or a code.
-#[derive(Debug)]
-struct EmailSignIn {
-    /// Sealed form of the sign-in, which its forms carry.
-    state: String,
-    sign_in: PendingSignIn,
-    page: FrontendWithSignIn,
-    provider: Arc<SignInProvider>,
-}
-
-/// Reason why a sign-in does not go on here.
-#[derive(Debug)]
-enum EmailSignInEnd {
-    /// The browser goes back to this address.
-    Return(String),
-    /// The request is refused.
-    Refused(VisitorError),
-}
-
-impl From<VisitorError> for EmailSignInEnd {
-    fn from(error: VisitorError) -> Self {
-        Self::Refused(error)
-    }
-}
 
 /// Result of a request for a code.
 #[derive(Debug)]
@@ -63,77 +35,21 @@ enum CodeEntered {
     Unknown,
 }
 
-impl EmailSignIn {
-    /// Returns the provider.
-    fn email(&self) -> Result<&EmailProvider, EmailSignInEnd> {
-        let email = self.provider.kind.email();
-        email.ok_or(EmailSignInEnd::Refused(VisitorError::UnknownSignIn))
-    }
-
-    /// Returns where a visitor goes who does not want to sign in.
-    fn way_back(&self) -> String {
-        let denied = SignInError::AccessDenied.code();
-        return_to::url_with_error(&self.page.origin, &self.sign_in.return_to, denied)
-    }
+/// Returns the provider of a sign-in.
+fn email_provider(at: &OwnPageSignIn) -> Result<&EmailProvider, OwnPageEnd> {
+    let email = at.provider.kind.email();
+    email.ok_or(OwnPageEnd::Refused(VisitorError::UnknownSignIn))
 }
 
 impl Visitors {
-    /// Returns the sign-in of a state, which a page of this server has.
-    async fn email_sign_in(
-        &self,
-        state: Option<String>,
-        browser: Option<&str>,
-    ) -> Result<EmailSignIn, EmailSignInEnd> {
-        let unknown = || EmailSignInEnd::Refused(VisitorError::UnknownSignIn);
-        let state = state.ok_or_else(unknown)?;
-        let sign_in = self.states.open(&state).ok_or_else(unknown)?;
-        let page = self.sign_in_page_of(&sign_in).await?;
-        let ended = |failure: &SignInFailure| {
-            EmailSignInEnd::Return(self.fail_sign_in(&page.origin, &sign_in, failure))
-        };
-        let invalid = |cause: &str| SignInFailure::new(SignInError::StateInvalid, cause);
-        if self.states.is_used(&sign_in) {
-            return Err(ended(&invalid("it came back before")));
-        }
-        // Where frontends have origins of their own, the browser that began is checked at the completion.
-        let here = self.infra.config.sites_domain.is_none();
-        if here && browser.map(sha256_base64url).as_deref() != Some(sign_in.browser.as_str()) {
-            return Err(ended(&invalid("it came back to another browser")));
-        }
-        let provider = match self.find_offered_provider(&page, &sign_in) {
-            Ok(provider) if provider.kind.email().is_some() => provider,
-            Ok(_) => return Err(ended(&invalid("it is another provider's"))),
-            Err(failure) => return Err(ended(&failure)),
-        };
-        Ok(EmailSignIn {
-            state,
-            sign_in,
-            page,
-            provider,
-        })
-    }
-
-    /// Checks that a sign-in may still begin.
-    fn check_email_sign_in_time(&self, at: &EmailSignIn) -> Result<(), EmailSignInEnd> {
-        if !SignInStateSealer::is_expired(&at.sign_in, self.infra.clock.now()) {
-            return Ok(());
-        }
-        let failure = SignInFailure::new(SignInError::StateInvalid, "it took too long");
-        Err(self.end_email_sign_in(at, &failure))
-    }
-
-    fn end_email_sign_in(&self, at: &EmailSignIn, failure: &SignInFailure) -> EmailSignInEnd {
-        EmailSignInEnd::Return(self.fail_sign_in(&at.page.origin, &at.sign_in, failure))
-    }
-
     /// Sends a code to an address, for a browser, which gets a token if it has none.
     async fn send_code(
         &self,
-        at: &EmailSignIn,
+        at: &OwnPageSignIn,
         address: MailAddress,
         client: IpAddr,
         browser: Option<&str>,
-    ) -> Result<CodeSent, EmailSignInEnd> {
+    ) -> Result<CodeSent, OwnPageEnd> {
         let browser = match browser {
             Some(known) => known.to_owned(),
             None => credential::random_secret(&self.infra.random).map_err(VisitorError::from)?,
@@ -147,21 +63,21 @@ impl Visitors {
             project: &at.page.project,
             place: &place,
         };
-        match at.email()?.send_code(request).await {
+        match email_provider(at)?.send_code(request).await {
             Ok(()) => Ok(CodeSent::Sent { browser }),
             Err(CodeRefusal::TooMany(reached)) => Ok(CodeSent::TooMany(reached)),
-            Err(CodeRefusal::Failed(failure)) => Err(self.end_email_sign_in(at, &failure)),
+            Err(CodeRefusal::Failed(failure)) => Err(self.end_own_page(at, &failure)),
         }
     }
 
     /// Compares a code with the one that was sent; the right one ends the sign-in.
     fn enter_code(
         &self,
-        at: &EmailSignIn,
+        at: &OwnPageSignIn,
         code: &str,
         browser: Option<&str>,
-    ) -> Result<CodeEntered, EmailSignInEnd> {
-        let email = at.email()?;
+    ) -> Result<CodeEntered, OwnPageEnd> {
+        let email = email_provider(at)?;
         let browser = browser.map(sha256_base64url);
         let verdict = email.check_code(&at.sign_in.id, browser.as_deref(), code);
         let address = match verdict {
@@ -169,10 +85,7 @@ impl Visitors {
             CodeVerdict::Wrong(address, left) => return Ok(CodeEntered::Wrong(address, left)),
             CodeVerdict::Unknown => return Ok(CodeEntered::Unknown),
         };
-        if !self.states.mark_used(&at.sign_in, self.infra.clock.now()) {
-            let failure = SignInFailure::new(SignInError::StateInvalid, "it came back before");
-            return Err(self.end_email_sign_in(at, &failure));
-        }
+        self.use_own_page(at)?;
         let visitor = email.visitor(&address);
         let location = self.issue_ticket(&at.page, at.sign_in.clone(), visitor)?;
         Ok(CodeEntered::Right(location))

@@ -2,28 +2,22 @@
 
 use maud::{Markup, html};
 
-use super::EmailSignIn;
 use crate::http::problem_page::page_shell;
 use crate::visitors::kinds::email::{DevMailbox, MailLimit, MailLimitReached};
+use crate::visitors::own_pages::OwnPageSignIn;
 
 /// Path of the forms.
 pub(super) const PATH: &str = "/_svc/auth/email";
 
-fn action(at: &EmailSignIn) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("state", &at.state);
-    format!("{PATH}?{}", query.finish())
-}
-
 /// Renders the form for an address; `wrong` describes why it is asked for again.
-pub(super) fn address_form(at: &EmailSignIn, email: &str, wrong: Option<&str>) -> Markup {
+pub(super) fn address_form(at: &OwnPageSignIn, email: &str, wrong: Option<&str>) -> Markup {
     page_shell(
         "Sign in",
         &html! {
             main {
                 h1 { "Sign in" }
                 p { "To " strong { (at.page.project.name) } ", with a code that is sent to you. The page learns your e-mail address." }
-                form method="post" action=(action(at)) {
+                form method="post" action=(at.form_url(PATH)) {
                     label for="email" { "E-mail address" }
                     input.field #email name="email" value=(email) type="email" required autofocus maxlength="254" autocomplete="email"
                         aria-describedby=[wrong.map(|_| "wrong")] aria-invalid=[wrong.map(|_| "true")];
@@ -37,26 +31,26 @@ pub(super) fn address_form(at: &EmailSignIn, email: &str, wrong: Option<&str>) -
 }
 
 /// Renders the form for a code that was sent to an address; `wrong` describes why it is asked for again.
-pub(super) fn code_form(at: &EmailSignIn, email: &str, wrong: Option<&str>) -> Markup {
+pub(super) fn code_form(at: &OwnPageSignIn, email: &str, wrong: Option<&str>) -> Markup {
     page_shell(
         "Enter the code",
         &html! {
             main {
                 h1 { "Enter the code" }
                 p { "A mail with six digits is on its way to " strong { (email) } ". They are valid for 10 minutes, in this browser." }
-                form method="post" action=(action(at)) {
+                form method="post" action=(at.form_url(PATH)) {
                     label for="code" { "Code" }
                     input.field #code name="code" required autofocus maxlength="20" inputmode="numeric" autocomplete="one-time-code"
                         aria-describedby=[wrong.map(|_| "wrong")] aria-invalid=[wrong.map(|_| "true")];
                     @if let Some(wrong) = wrong { p.wrong #wrong role="alert" { (wrong) } }
                     button type="submit" { "Sign in" }
                 }
-                form method="post" action=(action(at)) {
+                form method="post" action=(at.form_url(PATH)) {
                     input type="hidden" name="email" value=(email);
                     button.plain type="submit" { "Send another code" }
                 }
                 p {
-                    a.soft href=(action(at)) { "Use another address" }
+                    a.soft href=(at.form_url(PATH)) { "Use another address" }
                     " · "
                     a.soft href=(at.way_back()) { "Back to the page" }
                 }
@@ -66,7 +60,7 @@ pub(super) fn code_form(at: &EmailSignIn, email: &str, wrong: Option<&str>) -> M
 }
 
 /// Renders the page about a limit on mails.
-pub(super) fn limit_page(at: &EmailSignIn, reached: MailLimitReached) -> Markup {
+pub(super) fn limit_page(at: &OwnPageSignIn, reached: MailLimitReached) -> Markup {
     let whose = match reached.limit {
         MailLimit::Address => "to this address",
         MailLimit::Client => "from your network",

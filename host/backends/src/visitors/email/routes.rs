@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
 
-use super::{CodeEntered, CodeSent, EmailSignIn, EmailSignInEnd, pages};
+use super::{CodeEntered, CodeSent, pages};
 use crate::access::run_to_completion;
+use crate::config::ProviderKind;
 use crate::http::NOSNIFF;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{UnreadBody, invalid_request};
@@ -19,13 +20,12 @@ use crate::http::problem_page;
 use crate::outbound::mail::MailAddress;
 use crate::visitors::Visitors;
 use crate::visitors::cookies;
-use crate::visitors::routes::{redirect_response, single_query_value};
+use crate::visitors::own_pages::routes::{OwnPage, end_response, see_other};
+use crate::visitors::own_pages::{OwnPageEnd, OwnPageSignIn};
+use crate::visitors::routes::single_query_value;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// The URL has the state, which goes nowhere else; the forms keep their `Origin`.
-const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
-const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 /// Maximum size of a form, in bytes.
 const MAX_FORM_BYTES: u64 = 4_096;
 /// Answer to an address that no mail is sent to.
@@ -54,12 +54,13 @@ pub async fn show(
     let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(&headers, secure);
     let found = async {
-        let at = visitors.email_sign_in(state, browser).await?;
-        visitors.check_email_sign_in_time(&at)?;
-        Ok::<_, EmailSignInEnd>(at)
+        let kind = ProviderKind::Email;
+        let at = visitors.own_page_sign_in(kind, state, browser).await?;
+        visitors.check_own_page_time(&at)?;
+        Ok::<_, OwnPageEnd>(at)
     };
     match found.await {
-        Ok(at) => page_response(StatusCode::OK, &at, &pages::address_form(&at, "", None)),
+        Ok(at) => page_response(StatusCode::OK, &at, pages::address_form(&at, "", None)),
         Err(end) => end_response(end),
     }
 }
@@ -79,7 +80,10 @@ pub async fn submit(
     let state = single_query_value(uri.query(), "state")?;
     let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(body.headers(), secure).map(str::to_owned);
-    let at = match visitors.email_sign_in(state, browser.as_deref()).await {
+    let found = visitors
+        .own_page_sign_in(ProviderKind::Email, state, browser.as_deref())
+        .await;
+    let at = match found {
         Ok(at) => at,
         Err(end) => return end_response(end),
     };
@@ -131,30 +135,30 @@ pub async fn mailbox(
 
 async fn take_address(
     visitors: &Visitors,
-    at: &EmailSignIn,
+    at: &OwnPageSignIn,
     email: &str,
     (context, browser): (&HttpRequestContext, Option<&str>),
 ) -> Result<Response, Problem> {
-    if let Err(end) = visitors.check_email_sign_in_time(at) {
+    if let Err(end) = visitors.check_own_page_time(at) {
         return end_response(end);
     }
     let Some(address) = MailAddress::parse(email) else {
         let page = pages::address_form(at, email.trim(), Some(NO_ADDRESS));
-        return page_response(StatusCode::BAD_REQUEST, at, &page);
+        return page_response(StatusCode::BAD_REQUEST, at, page);
     };
     let (shown, client) = (address.to_string(), context.client.bucket());
     let sent = visitors.send_code(at, address, client, browser).await;
     match sent {
         Ok(CodeSent::Sent { browser }) => {
             let page = pages::code_form(at, &shown, None);
-            let mut response = page_response(StatusCode::OK, at, &page)?;
+            let mut response = page_response(StatusCode::OK, at, page)?;
             let cookie = cookies::browser_cookie(&browser, visitors.infra.config.secure)?;
             response.headers_mut().insert(header::SET_COOKIE, cookie);
             Ok(response)
         }
         Ok(CodeSent::TooMany(reached)) => {
             let page = pages::limit_page(at, reached);
-            let mut response = page_response(StatusCode::TOO_MANY_REQUESTS, at, &page)?;
+            let mut response = page_response(StatusCode::TOO_MANY_REQUESTS, at, page)?;
             let wait = HeaderValue::from(reached.wait_seconds);
             response.headers_mut().insert(header::RETRY_AFTER, wait);
             Ok(response)
@@ -165,7 +169,7 @@ async fn take_address(
 
 fn take_code(
     visitors: &Visitors,
-    at: &EmailSignIn,
+    at: &OwnPageSignIn,
     code: &str,
     browser: Option<&str>,
 ) -> Result<Response, Problem> {
@@ -185,43 +189,20 @@ fn take_code(
         Ok(CodeEntered::Unknown) => pages::address_form(at, "", Some(NO_CODE_LEFT)),
         Err(end) => return end_response(end),
     };
-    page_response(StatusCode::BAD_REQUEST, at, &page)
+    page_response(StatusCode::BAD_REQUEST, at, page)
 }
 
-/// Answers that a sign-in does not go on.
-fn end_response(end: EmailSignInEnd) -> Result<Response, Problem> {
-    match end {
-        EmailSignInEnd::Return(location) => Ok(see_other(&location)),
-        EmailSignInEnd::Refused(error) => Err(error.into()),
-    }
-}
-
-/// Leads a browser on from a form.
-fn see_other(location: &str) -> Response {
-    let mut response = redirect_response(location);
-    if response.status() == StatusCode::FOUND {
-        *response.status_mut() = StatusCode::SEE_OTHER;
-    }
-    response
-}
-
-/// Answers a page. Its forms lead to the frontend in the end, whose origin is another than the page's.
+/// Answers a page of a sign-in.
 fn page_response(
     status: StatusCode,
-    at: &EmailSignIn,
-    page: &maud::Markup,
+    at: &OwnPageSignIn,
+    markup: maud::Markup,
 ) -> Result<Response, Problem> {
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self' {}; base-uri 'none'; frame-ancestors 'none'",
-        at.page.origin
-    );
-    let policy = HeaderValue::try_from(policy).map_err(|error| Problem::internal(&error))?;
-    let headers = [
-        (header::CONTENT_TYPE, HTML),
-        (header::CACHE_CONTROL, NO_STORE),
-        (header::CONTENT_SECURITY_POLICY, policy),
-        (REFERRER_POLICY, SAME_ORIGIN),
-        NOSNIFF,
-    ];
-    Ok((status, headers, page.clone().into_string()).into_response())
+    let page = OwnPage {
+        status,
+        origin: &at.page.origin,
+        script: None,
+        markup,
+    };
+    page.response()
 }

@@ -6,6 +6,7 @@ pub(super) mod email;
 mod github;
 mod oauth;
 mod oidc;
+pub(super) mod passkey;
 
 use url::Url;
 
@@ -13,6 +14,7 @@ use self::email::EmailProvider;
 use self::github::GithubProvider;
 use self::oauth::OauthClient;
 use self::oidc::OidcProvider;
+use self::passkey::PasskeyProvider;
 use super::model::{SignInError, SignInFailure, VerifiedVisitor};
 use crate::config::{Config, ProviderKind, ProviderSettings as Settings};
 use crate::outbound::OutboundClient;
@@ -32,6 +34,8 @@ pub(super) enum SignInProviderClient {
     Github(GithubProvider),
     /// Codes by e-mail, which no other server has a part in.
     Email(Box<EmailProvider>),
+    /// Passkeys, which no other server has a part in either.
+    Passkey(Box<PasskeyProvider>),
 }
 
 /// Parts that providers are made of.
@@ -88,6 +92,9 @@ impl SignInProviderClient {
                 let issuer = &settings.issuer;
                 Self::Email(EmailProvider::new(with.config, issuer, clock, with.random)?.into())
             }
+            ProviderKind::Passkey => {
+                Self::Passkey(PasskeyProvider::new(with.config, &settings.issuer)?.into())
+            }
         })
     }
 
@@ -101,6 +108,7 @@ impl SignInProviderClient {
             Self::Oidc(provider) => provider.authorization_url(exchange, state).await,
             Self::Github(provider) => provider.authorization_url(exchange, state),
             Self::Email(provider) => provider.authorization_url(state),
+            Self::Passkey(provider) => provider.authorization_url(state),
         }
     }
 
@@ -113,8 +121,8 @@ impl SignInProviderClient {
         match self {
             Self::Oidc(provider) => provider.verify_sign_in(answer, exchange).await,
             Self::Github(provider) => provider.verify_sign_in(answer, exchange).await,
-            Self::Email(_) => {
-                let cause = "it has no callback: its codes are entered on a page of the server";
+            Self::Email(_) | Self::Passkey(_) => {
+                let cause = "it has no callback: its visitors sign in on a page of the server";
                 Err(SignInFailure::new(SignInError::ProviderError, cause))
             }
         }
@@ -126,6 +134,8 @@ impl SignInProviderClient {
             Self::Oidc(provider) => provider.find_faults(redirect_uri).await,
             Self::Github(provider) => provider.find_faults(redirect_uri).await,
             Self::Email(provider) => provider.find_faults().await,
+            // Settings that are not valid were refused before.
+            Self::Passkey(_) => Vec::new(),
         }
     }
 
@@ -141,7 +151,15 @@ impl SignInProviderClient {
     pub(super) fn email(&self) -> Option<&EmailProvider> {
         match self {
             Self::Email(provider) => Some(provider),
-            Self::Oidc(_) | Self::Github(_) => None,
+            Self::Oidc(_) | Self::Github(_) | Self::Passkey(_) => None,
+        }
+    }
+
+    /// Returns the provider of passkeys, if it is one.
+    pub(super) fn passkey(&self) -> Option<&PasskeyProvider> {
+        match self {
+            Self::Passkey(provider) => Some(provider),
+            Self::Oidc(_) | Self::Github(_) | Self::Email(_) => None,
         }
     }
 }

@@ -174,6 +174,7 @@ impl EmailProvider {
                 email: Some(address.to_string()),
                 ..VisitorProfile::default()
             },
+            passkey: None,
         }
     }
 
