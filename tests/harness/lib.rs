@@ -1,6 +1,7 @@
 //! Harness of the tests: the real server, in this process or as one of its own, and its answers.
 
 mod answer;
+pub mod authenticator;
 mod blind_relay;
 pub mod browser;
 pub mod bucket;

@@ -10,6 +10,7 @@ mod email_codes;
 mod github;
 pub(crate) mod guest_book;
 mod owners;
+mod passkeys;
 mod rooms;
 mod secrets;
 mod settings;

@@ -119,6 +119,18 @@ async fn a_mistake_stops_the_start_and_is_named() {
             "stripe.api_base",
         ),
         (format!("{STRIPE}price = 'x'"), "price"),
+        (
+            "base_url = 'http://svc.example'\n[sign_in]\npasskeys = true\n".to_owned(),
+            "sign_in.passkeys",
+        ),
+        ("[sign_in]\npasskey = true\n".to_owned(), "passkey"),
+        (
+            format!(
+                "[sign_in]\npasskeys = true\n{}",
+                provider("'acme'", "'passkey'")
+            ),
+            "providers.passkey",
+        ),
         (smtp("smtps://", "https://"), "smtp.url"),
         (smtp("mail.example", "mail.example/x"), "smtp.url"),
         (smtp("'codes@svc.example'", "'codes'"), "smtp.from"),

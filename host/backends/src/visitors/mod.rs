@@ -2,6 +2,7 @@
 //!
 //! A sign-in leads from the frontend's own origin to the provider, back to one callback on the sites host, and with a ticket to the frontend's
 //! origin again, where the session cookie is set. A pending sign-in is sealed in the `state` (`state.rs`); nothing is stored before it ends.
+//! Codes by e-mail and passkeys have pages of the server's own in a provider's place (`own_pages`). A kind of provider is a module (`kinds`).
 
 pub mod check;
 pub mod dev;
