@@ -404,24 +404,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // Pages for people and the development issuer are not part of the service's description.
-        .route(
-            "/_svc/auth/email",
-            limited(RateLimitRule::SignIn)(get(by_email::show).post(by_email::submit)),
-        )
+        .routes(routes!(by_email::show, by_email::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(by_passkey::show, by_passkey::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
+        // What is for developing is not part of the service's description.
         .route("/_svc/dev/mail", get(by_email::mailbox))
-        .route(
-            "/_svc/auth/passkey",
-            limited(RateLimitRule::SignIn)(get(by_passkey::show).post(by_passkey::submit)),
-        )
-        .route(
-            "/_svc/auth/passkeys",
-            limited(RateLimitRule::SignIn)(get(passkeys::show).post(passkeys::submit)),
-        )
-        .route(
-            "/{slug}/auth/passkeys",
-            limited(RateLimitRule::SignIn)(get(passkeys::leave)),
-        )
         .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))

@@ -1,5 +1,4 @@
-//! The routes of a sign-in by e-mail, and of the mails that are shown instead of sent. They are pages for people, and not part of the
-//! service's description.
+//! The routes of a sign-in by e-mail, and of the mails that are shown instead of sent, which are not part of the service's description.
 
 use std::sync::Arc;
 
@@ -7,6 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{CodeEntered, CodeSent, pages};
 use crate::access::run_to_completion;
@@ -34,17 +34,30 @@ const NO_ADDRESS: &str = "Give an e-mail address such as ada@example.com.";
 const NO_CODE_LEFT: &str =
     "This code is not valid any more, or belongs to another browser. Ask for a new one.";
 
-/// Form of either page.
-#[derive(Debug, Deserialize)]
-struct EmailForm {
+/// A form of a sign-in by e-mail.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct EmailForm {
+    /// Address that a code is sent to.
+    #[schema(example = "ada@example.com")]
     email: Option<String>,
+    /// The code, instead.
+    #[schema(example = "123456")]
     code: Option<String>,
 }
 
-/// Shows the form for an address.
+/// Ask for an e-mail address
 ///
-/// # Errors
-/// `invalid_request` for a sign-in that was not begun here, and problems of the frontend.
+/// A page for people, which the sign-in by the provider `email` leads to. An extension of this implementation.
+#[utoipa::path(
+    operation_id = "show_email_sign_in",
+    get, path = "/_svc/auth/email", tag = "visitors",
+    params(("state" = Option<String>, Query, description = "Which sign-in this is.")),
+    responses(
+        (status = 200, description = "The form for an address.", content_type = "text/html", body = String),
+        (status = 303, description = "Back to the page with `auth_error`.")
+    ),
+    extensions(("x-problems" = json!("invalid_request disabled not_found rate_limited capacity_reached")))
+)]
 pub async fn show(
     State(visitors): State<Arc<Visitors>>,
     uri: Uri,
@@ -65,10 +78,22 @@ pub async fn show(
     }
 }
 
-/// Takes an address, or a code.
+/// Send an address, or a code
 ///
-/// # Errors
-/// Like [`show`]; `origin_refused` for the form of another page.
+/// The forms of the page. Only they can be sent. An extension of this implementation.
+#[utoipa::path(
+    operation_id = "send_email_sign_in",
+    post, path = "/_svc/auth/email", tag = "visitors",
+    params(("state" = Option<String>, Query, description = "Which sign-in this is.")),
+    request_body(content = EmailForm, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 200, description = "The form for the code that was sent.", content_type = "text/html", body = String),
+        (status = 303, description = "On to the frontend, to complete the sign-in; or back to it with `auth_error`."),
+        (status = 400, description = "The form again: no mail is sent to such an address, or the code is wrong.", content_type = "text/html", body = String),
+        (status = 429, description = "Too many mails; the page says when to come again.", content_type = "text/html", body = String)
+    ),
+    extensions(("x-problems" = json!("invalid_request origin_refused disabled not_found timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
+)]
 pub async fn submit(
     State(visitors): State<Arc<Visitors>>,
     context: HttpRequestContext,

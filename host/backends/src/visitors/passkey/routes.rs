@@ -1,4 +1,4 @@
-//! The routes of a sign-in by passkey. They are pages for people, and not part of the service's description.
+//! The routes of a sign-in by passkey, which are pages for people.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{PasskeyAnswer, checked_name, pages};
 use crate::access::run_to_completion;
@@ -27,19 +28,31 @@ pub(super) const NO_SCRIPT: &str =
 /// Answer to a name that is none.
 const NO_NAME: &str = "Give a name of 1 to 100 characters: the page shows it.";
 
-/// Form of either kind.
-#[derive(Deserialize)]
-struct PasskeyForm {
+/// A form of a sign-in by passkey.
+#[derive(Deserialize, ToSchema)]
+pub struct PasskeyForm {
     /// Name of a new account; absent where a known passkey is used.
+    #[schema(example = "Ada")]
     name: Option<String>,
+    /// The challenge of the page, sealed.
     challenge: String,
+    /// Answer of the browser, as JSON.
     credential: String,
 }
 
-/// Shows the page.
+/// Ask for a passkey
 ///
-/// # Errors
-/// `invalid_request` for a sign-in that was not begun here, `origin_refused` for scripts, and problems of the frontend.
+/// A page for people, which the sign-in by the provider `passkey` leads to. An extension of this implementation.
+#[utoipa::path(
+    operation_id = "show_passkey_sign_in",
+    get, path = "/_svc/auth/passkey", tag = "visitors",
+    params(("state" = Option<String>, Query, description = "Which sign-in this is.")),
+    responses(
+        (status = 200, description = "The page.", content_type = "text/html", body = String),
+        (status = 303, description = "Back to the page with `auth_error`.")
+    ),
+    extensions(("x-problems" = json!("invalid_request origin_refused disabled not_found rate_limited capacity_reached")))
+)]
 pub async fn show(
     State(visitors): State<Arc<Visitors>>,
     uri: Uri,
@@ -61,10 +74,20 @@ pub async fn show(
     }
 }
 
-/// Takes the answer of a browser.
+/// Send a passkey
 ///
-/// # Errors
-/// Like [`show`]; `origin_refused` for the form of another page.
+/// The forms of the page. Only they can be sent. An extension of this implementation.
+#[utoipa::path(
+    operation_id = "send_passkey_sign_in",
+    post, path = "/_svc/auth/passkey", tag = "visitors",
+    params(("state" = Option<String>, Query, description = "Which sign-in this is.")),
+    request_body(content = PasskeyForm, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 303, description = "On to the frontend, to complete the sign-in; or back to it with `auth_error`."),
+        (status = 400, description = "The page again: the name is none.", content_type = "text/html", body = String)
+    ),
+    extensions(("x-problems" = json!("invalid_request origin_refused disabled not_found timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
+)]
 pub async fn submit(
     State(visitors): State<Arc<Visitors>>,
     context: HttpRequestContext,

@@ -1,4 +1,4 @@
-//! The routes of an account of passkeys. They are pages for people, and not part of the service's description.
+//! The routes of an account of passkeys, which are pages for people.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, StatusCode, Uri, header};
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{AccountChanged, OpenAccount, pages};
 use crate::access::run_to_completion;
@@ -29,19 +30,28 @@ const LAST: &str = "This is your only passkey: without it nobody could sign in. 
 const REFUSED: &str =
     "No passkey was added: the account has as many as it can have, or has this one already.";
 
-/// Form of either kind.
-#[derive(Deserialize)]
-struct AccountForm {
+/// A form of an account of passkeys.
+#[derive(Deserialize, ToSchema)]
+pub struct AccountForm {
     /// Id of a passkey to remove.
     remove: Option<String>,
+    /// The challenge of the page, sealed, where a passkey is added.
     challenge: Option<String>,
+    /// Answer of the browser, as JSON.
     credential: Option<String>,
 }
 
-/// Leads a visitor from the frontend to the page of their passkeys.
+/// Manage passkeys
 ///
-/// # Errors
-/// `identity_required` for who is not signed in by a passkey, `origin_refused` for scripts, and problems of the frontend.
+/// For browsers: it leads a visitor who is signed in with a passkey to the page of their passkeys. Scripts are refused. An extension of
+/// this implementation.
+#[utoipa::path(
+    operation_id = "leave_for_passkeys",
+    get, path = "/{slug}/auth/passkeys", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 302, description = "To the page, by a ticket; to the frontend's own origin, if it was asked elsewhere.")),
+    extensions(("x-problems" = json!("identity_required origin_refused disabled not_found rate_limited capacity_reached")))
+)]
 pub async fn leave(
     State(visitors): State<Arc<Visitors>>,
     context: HttpRequestContext,
@@ -70,10 +80,22 @@ pub async fn leave(
     }
 }
 
-/// Shows the passkeys of the account that a ticket, and then the address, names.
+/// Show passkeys
 ///
-/// # Errors
-/// `invalid_request` for a visit that was not begun here, and problems of the frontend.
+/// A page for people. An extension of this implementation.
+#[utoipa::path(
+    operation_id = "show_passkeys",
+    get, path = "/_svc/auth/passkeys", tag = "visitors",
+    params(
+        ("ticket" = Option<String>, Query, description = "What the frontend gave; used once, within a minute."),
+        ("state" = Option<String>, Query, description = "Which visit this is, after that.")
+    ),
+    responses(
+        (status = 200, description = "The page.", content_type = "text/html", body = String),
+        (status = 303, description = "On to the page; or back to the frontend with `auth_error`.")
+    ),
+    extensions(("x-problems" = json!("invalid_request origin_refused disabled not_found rate_limited capacity_reached")))
+)]
 pub async fn show(
     State(visitors): State<Arc<Visitors>>,
     uri: Uri,
@@ -106,10 +128,21 @@ pub async fn show(
     }
 }
 
-/// Adds or removes a passkey.
+/// Add or remove a passkey
 ///
-/// # Errors
-/// Like [`show`]; `origin_refused` for the form of another page.
+/// The forms of the page. Only they can be sent. An extension of this implementation.
+#[utoipa::path(
+    operation_id = "change_passkeys",
+    post, path = "/_svc/auth/passkeys", tag = "visitors",
+    params(("state" = Option<String>, Query, description = "Which visit this is.")),
+    request_body(content = AccountForm, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 303, description = "To the page as it is now; or back to the frontend with `auth_error`."),
+        (status = 400, description = "The page again: its script did not run.", content_type = "text/html", body = String),
+        (status = 409, description = "The page again: the last passkey stays, and an account has no more than 20.", content_type = "text/html", body = String)
+    ),
+    extensions(("x-problems" = json!("invalid_request origin_refused disabled not_found timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
+)]
 pub async fn submit(
     State(visitors): State<Arc<Visitors>>,
     context: HttpRequestContext,
