@@ -333,4 +333,61 @@ mod tests {
             assert!(body.contains(part), "{part}: {body}");
         }
     }
+
+    /// Answers as a mail server without STARTTLS; returns the address, and what it was told.
+    async fn start_plain_server() -> (std::net::SocketAddr, tokio::task::JoinHandle<String>) {
+        use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let speaking = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (reader, mut writer) = stream.into_split();
+            let mut lines = BufReader::new(reader).lines();
+            let mut told = String::new();
+            writer.write_all(b"220 plain\r\n").await.unwrap();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let answer: &[u8] = match line.starts_with("EHLO") {
+                    true => b"250-plain\r\n250 AUTH PLAIN LOGIN\r\n",
+                    false => b"250 ok\r\n",
+                };
+                told.push_str(&line);
+                told.push('\n');
+                if writer.write_all(answer).await.is_err() {
+                    break;
+                }
+            }
+            told
+        });
+        (address, speaking)
+    }
+
+    #[tokio::test]
+    async fn without_starttls_nothing_is_said_that_is_nobodys_business() {
+        let (address, speaking) = start_plain_server().await;
+        let mailer = Mailer::new(MailServer {
+            host: address.ip().to_string(),
+            port: address.port(),
+            security: MailSecurity::StartTls,
+            credentials: Some(("user".to_owned(), "sesame".to_owned())),
+            from: MailAddress::parse("svc@sender.example").unwrap(),
+            name: None,
+        });
+        let mail = OutgoingMail {
+            to: MailAddress::parse("ada@example.com").unwrap(),
+            subject: "Code".to_owned(),
+            text: "123456".to_owned(),
+            html: "<p>123456</p>".to_owned(),
+            id: "x1".to_owned(),
+            at: SystemTime::UNIX_EPOCH,
+        };
+        let sent = mailer.send(&mail, Duration::from_secs(4)).await;
+        assert!(sent.is_err(), "{sent:?}");
+        drop(mailer);
+        // A machine without certificates of authorities does not even connect.
+        if let Ok(told) = tokio::time::timeout(Duration::from_secs(5), speaking).await {
+            let told = told.unwrap();
+            assert!(!told.contains("AUTH") && !told.contains("MAIL"), "{told}");
+        }
+    }
 }

@@ -223,6 +223,29 @@ mod tests {
     }
 
     #[test]
+    fn a_race_has_five_attempts() {
+        let (codes, ada) = codes();
+        let now = Timestamp(1_000);
+        codes.insert("s", ("999999", "b"), ada, now);
+        let compared = std::thread::scope(|scope| {
+            let guessers: Vec<_> = (0..16)
+                .map(|first| {
+                    let codes = &codes;
+                    scope.spawn(move || {
+                        let guesses = (0..625).map(|at| format!("{:06}", first * 625 + at));
+                        let verdicts =
+                            guesses.map(|guess| codes.check("s", Some("b"), &guess, now));
+                        verdicts.filter(|one| *one != CodeVerdict::Unknown).count()
+                    })
+                })
+                .collect();
+            let compared = guessers.into_iter().map(|one| one.join().unwrap());
+            compared.sum::<usize>()
+        });
+        assert_eq!(compared, 5);
+    }
+
+    #[test]
     fn only_the_newest_code_counts() {
         let (codes, ada) = codes();
         let now = Timestamp(1_000);
