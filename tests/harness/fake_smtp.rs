@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -39,6 +40,8 @@ pub enum SmtpBehaviour {
     Refuse,
     /// Says nothing.
     Silent,
+    /// Takes mails, each line of the conversation after a while.
+    Slow,
 }
 
 #[derive(Debug, Default)]
@@ -158,6 +161,9 @@ impl FakeSmtp {
                 }
                 _ => b"250 ok\r\n",
             };
+            if behaviour == SmtpBehaviour::Slow {
+                tokio::time::sleep(Duration::from_millis(1_600)).await;
+            }
             writer.write_all(answer).await?;
         }
         Ok(())

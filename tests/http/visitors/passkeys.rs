@@ -3,9 +3,9 @@
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 use svc::config::SignInSettings;
-use svc_tests::Answer;
 use svc_tests::authenticator::{Authenticator, PasskeyAlgorithm, PasskeyLies, PasskeyPrompt};
 use svc_tests::browser::{Browser, location};
+use svc_tests::{Answer, wait_until};
 
 use super::guest_book::GuestBook;
 use crate::owner::text;
@@ -452,7 +452,8 @@ async fn an_account_is_somebody_else_in_each_project_and_ends_with_the_last() {
     let passkeys = Passkeys::start().await;
     let book = &passkeys.book;
     let mut device = Authenticator::default();
-    let mut browser = passkeys.create(&mut device, "Ada").await;
+    let name = "Ada of Nowhere-Else";
+    let mut browser = passkeys.create(&mut device, name).await;
     let here = text(&book.user(&mut browser).await["id"]);
     // A second project, whose page has the same visitor.
     let fixture = &book.fixture;
@@ -481,6 +482,11 @@ async fn an_account_is_somebody_else_in_each_project_and_ends_with_the_last() {
         .await
         .expect(204);
     assert_eq!(passkeys.counts(), [1, 1, 1]);
+    let control = &fixture.server.server().app().control;
+    let handle = "SELECT handle FROM passkey_accounts";
+    let handle: String = control
+        .read_blocking(|c| c.query_row(handle, [], |row| row.get(0)))
+        .unwrap();
     let path = erase(&project, &there);
     fixture
         .owner
@@ -488,6 +494,21 @@ async fn an_account_is_somebody_else_in_each_project_and_ends_with_the_last() {
         .await
         .expect(204);
     assert_eq!(passkeys.counts(), [0, 0, 0]);
+    // Neither the database nor its log has any of it.
+    let has = |file: &str, text: &str| {
+        let bytes = std::fs::read(fixture.server.data().join(file)).unwrap();
+        bytes
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    wait_until("the account to be gone from the files", async || {
+        control.empty_log_if_deleted().unwrap();
+        let left = ["control.db", "control.db-wal"]
+            .iter()
+            .any(|file| has(file, &handle) || has(file, name));
+        (!left).then_some(())
+    })
+    .await;
     let mut sign_in = passkeys.begin().await;
     let (end, _) = sign_in.get(&mut device, passkeys.sites()).await;
     assert!(end.ends_with("auth_error=token_invalid"), "{end}");
