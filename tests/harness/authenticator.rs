@@ -24,7 +24,7 @@ pub enum PasskeyAlgorithm {
     /// ECDSA over P-256.
     #[default]
     Es256,
-    /// Ed25519.
+    /// EdDSA over Curve25519.
     EdDsa,
     /// RSA with PKCS#1 padding.
     Rs256,
