@@ -118,6 +118,13 @@ pub(super) async fn open(
     }
 }
 
+impl ProjectSelectionArgs {
+    /// Whether the command line names a project.
+    pub fn is_named(&self) -> bool {
+        self.project.is_some()
+    }
+}
+
 /// Makes, changes and deletes projects.
 #[derive(Debug, clap::Subcommand)]
 pub enum ProjectChangeCommand {

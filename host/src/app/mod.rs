@@ -46,6 +46,7 @@ use crate::mcp::app::AppToolServices;
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutServices;
 use crate::projects::Projects;
+use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
@@ -153,6 +154,8 @@ shared! {
     live_queries: LiveQueryServices,
     /// Projects, which contain frontends and a backend.
     projects: Projects,
+    /// Domains of projects.
+    domains: Domains,
     /// Signed-in visitors.
     visitors: Arc<Visitors>,
     /// The development issuer, if there is one.
@@ -240,7 +243,6 @@ impl App {
             live_queries: services.live_queries(),
             dev_issuer: DevIssuer::new(&infra)?.map(Arc::new),
             landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
-            hosts: Arc::new(ServerHostNames::new(&infra.config)),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
             idempotency: IdempotencyService::new(infra.clone(), idempotency_key),
@@ -267,6 +269,8 @@ impl App {
             exporter: services.exporter,
             workspaces: services.workspaces,
             projects: services.projects,
+            domains: services.domains,
+            hosts: services.hosts,
             authenticator: services.authenticator,
             visitors: services.visitors,
             purger: services.purger,

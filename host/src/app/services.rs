@@ -24,6 +24,7 @@ use crate::envelope::ProjectLifecycle;
 use crate::gauges::ServerGauges;
 use crate::guests;
 use crate::http::held_answers::HeldAnswerBudget;
+use crate::http::hosts::ServerHostNames;
 use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
 use crate::mcp::ToolServices;
@@ -31,6 +32,7 @@ use crate::outbound::{NO_ROOT_CERTIFICATES, OutboundClient};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutServices;
 use crate::projects::Projects;
+use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::realtime::live::LiveQueries;
 use crate::realtime::live::routes::LiveQueryServices;
@@ -74,6 +76,8 @@ pub(super) struct DomainServices {
     pub(super) exporter: Arc<BackendExporter>,
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
+    pub(super) domains: Domains,
+    pub(super) hosts: Arc<ServerHostNames>,
     pub(super) authenticator: Authenticator,
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<EdgePurger>>,
@@ -196,15 +200,25 @@ impl ServiceDependencies {
         &self,
         projects: &Projects,
         serving: &Arc<PageService>,
+        hosts: &Arc<ServerHostNames>,
     ) -> anyhow::Result<Arc<Visitors>> {
         let visitors = Visitors::new(
             self.infra.clone(),
             &self.secrets.sign_in,
             projects.clone(),
             Arc::clone(serving),
+            Arc::clone(hosts),
             &self.outbound,
         )?;
         Ok(Arc::new(visitors))
+    }
+
+    /// Opens the domains, whose rows are read.
+    async fn domains(&self, workspaces: &Workspaces) -> anyhow::Result<Domains> {
+        let (infra, secret) = (self.infra.clone(), self.secrets.domains.clone());
+        let workspaces = workspaces.clone();
+        let opening = tokio::task::spawn_blocking(|| Domains::open(infra, workspaces, secret));
+        opening.await?.context("reading the domains")
     }
 
     fn purger(&self) -> Option<Arc<EdgePurger>> {
@@ -320,7 +334,10 @@ impl DomainServices {
         let workspaces = foundation.workspaces();
         let projects = foundation.projects(&workspaces);
         let authenticator = foundation.authenticator(&workspaces)?;
-        let visitors = foundation.visitors(&projects, &deployments.serving)?;
+        let domains = foundation.domains(&workspaces).await?;
+        let hosts = ServerHostNames::new(&infra.config, Arc::clone(domains.served()));
+        let hosts = Arc::new(hosts);
+        let visitors = foundation.visitors(&projects, &deployments.serving, &hosts)?;
         let paying = foundation.payment_services(&projects)?;
         let teardown = ProjectLifecycle::new(
             (infra.control.clone(), infra.clock.clone()),
@@ -362,6 +379,8 @@ impl DomainServices {
             backends,
             workspaces,
             projects,
+            domains,
+            hosts,
             authenticator,
             visitors,
             teardown,
@@ -392,6 +411,7 @@ impl DomainServices {
             authenticator: self.authenticator.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
+            domains: self.domains.clone(),
             envelope: self.teardown.clone(),
             shares: Arc::clone(&self.deployments.shares),
             frontends: Arc::clone(&self.deployments.frontends),

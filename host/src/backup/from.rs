@@ -33,6 +33,7 @@ use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
 use crate::deployments::operators;
 use crate::outbound::OutboundClient;
+use crate::projects::domains;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
@@ -287,6 +288,7 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
         restored.errors.extend(missing);
         restored.one_time_left_out =
             operators::remove_one_time_shares(&control, clock.now()).await?;
+        domains::operators::require_checks(&control).await?;
         let wanted = operators::referenced_content(&control).await?;
         let mut content = ObjectDirectory::new(disk::ensure_subdirectory(new, CONTENT)?);
         self.copy_content(wanted, &mut content, &mut restored, watch)

@@ -17,6 +17,7 @@ use crate::control::{self, ControlDatabase, ControlSnapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
 use crate::guests::{self, WorldFolder};
+use crate::projects::domains;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
@@ -135,6 +136,7 @@ async fn copy_installation(
     fault::point("backup.databases");
     let control = ControlDatabase::open(&directory)?;
     let one_time_left_out = operators::remove_one_time_shares(&control, at).await?;
+    domains::operators::require_checks(&control).await?;
     let wanted = operators::referenced_content(&control).await?;
     let source = ObjectCopier {
         from,

@@ -22,6 +22,7 @@ mod redirect;
 mod regate_tests;
 mod standby;
 mod takeover;
+mod tls_ask;
 mod tunnel;
 
 use std::io;
@@ -35,6 +36,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use self::proxy::RequestProxy;
+use self::redirect::Redirects;
 use self::standby::StandbyListeners;
 use crate::app::{App, SharedApp};
 use crate::backup;
@@ -42,6 +44,7 @@ use crate::cluster::{
     ClusterNode, ControlWait, ERRANDS_SERVICE, JoinedNode, ServingClusterNode, found,
 };
 use crate::config::{Config, Settings};
+use crate::control::{ControlChange, ControlDatabase};
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
 use crate::guests::watch::{GuestWatcher, GuestWatcherHandle};
@@ -233,7 +236,11 @@ impl Server {
             ops,
             redirect,
         } = resources;
-        let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
+        let served = Arc::clone(app.domains.served());
+        let tls = Tls::open(&app.config, &app.clock, label_owners(&app), served)?.map(Arc::new);
+        if let Some(tls) = &tls {
+            end_certificates(tls, &app.control);
+        }
         let (stop, stopped) = watch::channel(false);
         let node = app.cluster.as_ref();
         let proxy = node.map(|node| Arc::new(RequestProxy::new(node, &app.config)));
@@ -244,8 +251,13 @@ impl Server {
             stopped.clone(),
         ))];
         let redirect_address = redirect.as_ref().and_then(|one| one.local_addr().ok());
-        let (names, proxies) = (Names::new(&app.config), app.config.trusted_proxies.clone());
-        let redirect = redirect.map(|at| redirect::serve(at, names, proxies, stopped.clone()));
+        let proxies = app.config.trusted_proxies.clone();
+        let redirects = Redirects {
+            names: Names::new(&app.config),
+            domains: Arc::clone(app.domains.served()),
+            tls: tls.clone(),
+        };
+        let redirect = redirect.map(|at| redirect::serve(at, redirects, proxies, stopped.clone()));
         serving.extend(redirect.map(tokio::spawn));
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
@@ -417,6 +429,16 @@ async fn listen_for_redirects(
         }
         listener => listener.map(Some).context("redirect_listen"),
     }
+}
+
+/// Has the certificates of domains end with them.
+fn end_certificates(tls: &Arc<Tls>, control: &ControlDatabase) {
+    let tls = Arc::downgrade(tls);
+    control.on_change(move |change| {
+        if let (ControlChange::DomainEnded(name), Some(tls)) = (change, tls.upgrade()) {
+            tls.end_domain(name);
+        }
+    });
 }
 
 /// Returns the look-up of labels' owners, by whom new certificates are counted.

@@ -22,6 +22,8 @@ pub(super) struct RequestTarget {
     pub(super) host: HostKind,
     /// Origin of a project at whose root a site answers.
     origin: Option<Arc<ProjectOrigin>>,
+    /// Origin that all requests to the host are sent to.
+    pub(super) redirect: Option<String>,
 }
 
 impl RequestTarget {
@@ -36,9 +38,9 @@ impl RequestTarget {
         classified: Result<(HostKind, bool), Problem>,
     ) -> Result<Self, Problem> {
         let (host, is_probe) = classified?;
-        let origin = match &host {
-            HostKind::Project(label) => find_origin(app, client, label).await.map(Some),
-            HostKind::Api | HostKind::Sites | HostKind::Preview(_) | HostKind::Landing => Ok(None),
+        let origin = match host.project_label() {
+            Some(label) => find_origin(app, client, label).await.map(Some),
+            None => Ok(None),
         };
         let origin = match origin {
             Err(_) if is_probe => None,
@@ -50,16 +52,20 @@ impl RequestTarget {
             true => HostKind::Api,
             false => host,
         };
-        Ok(Self { host, origin })
+        let redirect = match &host {
+            HostKind::Domain(domain) => domain.redirect_origin(&app.config, app.hosts.domains()),
+            _ => None,
+        };
+        Ok(Self {
+            host,
+            origin,
+            redirect,
+        })
     }
 
     /// Returns the path of a request if it can be that of no file and no route, and is below an address that may be a site's.
     pub(super) fn missing_path(&self, request: &Request) -> Option<MissingPath> {
-        let has_pages = matches!(
-            self.host,
-            HostKind::Api | HostKind::Sites | HostKind::Project(_)
-        );
-        if !has_pages || ![Method::GET, Method::HEAD].contains(request.method()) {
+        if !self.host.has_pages() || ![Method::GET, Method::HEAD].contains(request.method()) {
             return None;
         }
         let path = request.uri().path();

@@ -1,0 +1,110 @@
+//! `svc domain add|list|verify|remove`: the domains of a project.
+
+use serde_json::{Value, json};
+
+use super::api::ApiClient;
+use super::backends::BackendTargetArgs;
+use super::endpoints;
+use super::error::Result;
+use super::output::{OutputFormat, member_text, table_of};
+use super::profile::ServerSelectionArgs;
+use super::projects::{self, ProjectSelectionArgs};
+
+/// Columns of the table of domains.
+const COLUMNS: [&str; 5] = ["name", "state", "redirect_to", "verified_at", "created_at"];
+
+/// Adds, verifies and removes domains.
+#[derive(Debug, clap::Subcommand)]
+pub enum DomainChangeCommand {
+    /// Add a domain to a project, and print the DNS records that prove it: one of them suffices
+    Add {
+        /// Host name, such as www.example.com
+        #[arg(value_name = "DOMAIN")]
+        name: String,
+        /// Host that its visitors are sent to: another domain of the project, or its own host
+        #[arg(long, value_name = "HOST")]
+        redirect_to: Option<String>,
+        #[command(flatten)]
+        args: BackendTargetArgs,
+    },
+    /// Look in DNS now, and serve the domain if it is proven
+    Verify {
+        /// Host name, such as www.example.com
+        #[arg(value_name = "DOMAIN")]
+        name: String,
+        #[command(flatten)]
+        args: BackendTargetArgs,
+    },
+    /// Remove a domain from a project; it is served no more
+    Remove {
+        /// Host name, such as www.example.com
+        #[arg(value_name = "DOMAIN")]
+        name: String,
+        #[command(flatten)]
+        args: BackendTargetArgs,
+    },
+}
+
+impl DomainChangeCommand {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::Add {
+                name,
+                redirect_to,
+                args,
+            } => {
+                let at = args.find().await?;
+                let body = json!({ "name": name, "redirect_to": redirect_to });
+                let added = at.send(&endpoints::ADD_DOMAIN, body).await?;
+                args.output().print_answer(&added, &domain_text(&added))
+            }
+            Self::Verify { name, args } => {
+                let at = args.find().await?;
+                let parts = [at.project.id.as_str(), &name];
+                let proven = at.api.call(&endpoints::VERIFY_DOMAIN, &parts);
+                let proven = proven.send().await?;
+                args.output().print_answer(&proven, &domain_text(&proven))
+            }
+            Self::Remove { name, args } => {
+                let at = args.find().await?;
+                let parts = [at.project.id.as_str(), &name];
+                at.api
+                    .call(&endpoints::REMOVE_DOMAIN, &parts)
+                    .send()
+                    .await?;
+                let document = json!({ "name": name, "deleted": true });
+                args.output()
+                    .print_answer(&document, &format!("removed {name}"))
+            }
+        }
+    }
+}
+
+/// Lists the domains of a project.
+pub(super) async fn list(
+    remote: &ServerSelectionArgs,
+    json: bool,
+    project: &ProjectSelectionArgs,
+) -> Result<()> {
+    let api = ApiClient::new(remote)?;
+    let project = projects::find(&api, project.project.as_deref()).await?;
+    let domains = api.call(&endpoints::DOMAINS, &[&project.id]).send().await?;
+    let text = table_of(&domains["domains"], &COLUMNS);
+    OutputFormat { json }.print_answer(&domains, &text)
+}
+
+/// Describes a domain, with the records that prove it while it is not served.
+fn domain_text(domain: &Value) -> String {
+    let state = format!(
+        "{} is {}",
+        member_text(domain, "name"),
+        member_text(domain, "state")
+    );
+    if domain["state"] == "active" {
+        return state;
+    }
+    let records = table_of(&domain["records"], &["type", "name", "value"]);
+    format!(
+        "{state}. Set one of these records at the provider of your DNS, then run `svc domain verify`:\n\n{records}"
+    )
+}
