@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::api::ApiClient;
 use super::backends::BackendTargetArgs;
 use super::endpoints;
 use super::error::Result;
 use super::output::{OutputFormat, member_text, table_of};
 use super::profile::ServerSelectionArgs;
-use super::projects::{self, ProjectSelectionArgs};
+use super::projects::ProjectSelectionArgs;
 
 /// Columns of the table of domains.
 const COLUMNS: [&str; 5] = ["name", "state", "redirect_to", "verified_at", "created_at"];
@@ -86,8 +85,7 @@ pub(super) async fn list(
     json: bool,
     project: &ProjectSelectionArgs,
 ) -> Result<()> {
-    let api = ApiClient::new(remote)?;
-    let project = projects::find(&api, project.project.as_deref()).await?;
+    let (api, project) = project.open(remote).await?;
     let domains = api.call(&endpoints::DOMAINS, &[&project.id]).send().await?;
     let text = table_of(&domains["domains"], &COLUMNS);
     OutputFormat { json }.print_answer(&domains, &text)

@@ -52,7 +52,7 @@ use svc_sources::ContentType;
 pub use domains::DomainChangeCommand;
 pub use manifest::{DevServerSettings, FolderDevCommand, StartedDevServer};
 pub use profile::ServerSelectionArgs;
-pub use projects::{EnvironmentArgs, ProjectChangeCommand};
+pub use projects::{EnvironmentArgs, ProjectChangeCommand, ProjectSelectionArgs};
 
 /// A running command. It is boxed, so that its code is made in this package and not where it is awaited.
 pub type RunningCommand<'a> = Pin<Box<dyn Future<Output = ExitCode> + 'a>>;

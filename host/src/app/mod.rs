@@ -232,10 +232,9 @@ impl App {
         let foundation = &services.foundation;
         let infra = foundation.infra.clone();
         let calls = services.calls();
-        let metrics = Arc::clone(&services.metrics);
         let idempotency_key = foundation.secrets.idempotency.clone();
         Ok(Self {
-            app_tools: AppToolServices::new(calls.clone(), metrics, infra.clock.clone()),
+            app_tools: services.app_tools(&calls),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
@@ -269,8 +268,8 @@ impl App {
             exporter: services.exporter,
             workspaces: services.workspaces,
             projects: services.projects,
+            hosts: Arc::clone(services.domains.hosts()),
             domains: services.domains,
-            hosts: services.hosts,
             authenticator: services.authenticator,
             visitors: services.visitors,
             purger: services.purger,

@@ -28,6 +28,7 @@ use crate::http::hosts::ServerHostNames;
 use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
 use crate::mcp::ToolServices;
+use crate::mcp::app::AppToolServices;
 use crate::outbound::{NO_ROOT_CERTIFICATES, OutboundClient};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutServices;
@@ -77,7 +78,6 @@ pub(super) struct DomainServices {
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
     pub(super) domains: Domains,
-    pub(super) hosts: Arc<ServerHostNames>,
     pub(super) authenticator: Authenticator,
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<EdgePurger>>,
@@ -181,8 +181,17 @@ impl ServiceDependencies {
         &self,
         projects: &Projects,
         deployments: &DeploymentServices,
-        definitions: DefinitionReleases,
+        (backends, migrations, definitions): (
+            &Arc<Backends>,
+            &Arc<MigrationService>,
+            &Arc<ActionDefinitions>,
+        ),
     ) -> ProjectReleases {
+        let definitions = DefinitionReleases::new(
+            Arc::clone(backends),
+            Arc::clone(migrations),
+            Arc::clone(definitions),
+        );
         let revisions = Arc::clone(&deployments.revisions);
         ProjectReleases::new(self.infra.clone(), projects.clone(), revisions, definitions)
     }
@@ -335,9 +344,7 @@ impl DomainServices {
         let projects = foundation.projects(&workspaces);
         let authenticator = foundation.authenticator(&workspaces)?;
         let domains = foundation.domains(&workspaces).await?;
-        let hosts = ServerHostNames::new(&infra.config, Arc::clone(domains.served()));
-        let hosts = Arc::new(hosts);
-        let visitors = foundation.visitors(&projects, &deployments.serving, &hosts)?;
+        let visitors = foundation.visitors(&projects, &deployments.serving, domains.hosts())?;
         let paying = foundation.payment_services(&projects)?;
         let teardown = ProjectLifecycle::new(
             (infra.control.clone(), infra.clock.clone()),
@@ -351,12 +358,8 @@ impl DomainServices {
         let config = Arc::clone(&infra.config);
         let accounts = Accounts::new(workspaces.clone(), teardown.clone(), paying.billing, config);
         let migrations = Arc::new(MigrationService::new(&backends));
-        let releasing = DefinitionReleases::new(
-            Arc::clone(&backends),
-            Arc::clone(&migrations),
-            Arc::clone(&definitions),
-        );
-        let releases = foundation.releases(&projects, &deployments, releasing);
+        let definers = (&backends, &migrations, &definitions);
+        let releases = foundation.releases(&projects, &deployments, definers);
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
@@ -380,7 +383,6 @@ impl DomainServices {
             workspaces,
             projects,
             domains,
-            hosts,
             authenticator,
             visitors,
             teardown,
@@ -403,6 +405,12 @@ impl DomainServices {
             answers: self.answers.clone(),
             config: Arc::clone(&self.foundation.infra.config),
         }
+    }
+
+    /// Returns the state of the tools of pages.
+    pub(super) fn app_tools(&self, calls: &CallServices) -> AppToolServices {
+        let metrics = Arc::clone(&self.metrics);
+        AppToolServices::new(calls.clone(), metrics, self.foundation.infra.clock.clone())
     }
 
     /// Returns the state of the tools.

@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
@@ -103,10 +103,7 @@ pub(super) async fn handle_request(
     let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
-        Ok(AdmittedRequest::Preflight) => (RequestKind::Routed, preflight_response()),
-        Ok(AdmittedRequest::Redirect(origin)) => {
-            (RequestKind::Routed, redirect_to(&origin, request.uri()))
-        }
+        Ok(AdmittedRequest::Answered(answer)) => (RequestKind::Routed, *answer),
         Ok(AdmittedRequest::View(host, client)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
@@ -309,21 +306,6 @@ fn preflight_response() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// Sends a request to the same path and query of another origin.
-fn redirect_to(origin: &str, uri: &Uri) -> Response {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    // A request for the server as a whole has no path.
-    let path = if path.starts_with('/') { path } else { "/" };
-    match HeaderValue::try_from(format!("{origin}{path}")) {
-        Ok(location) => (
-            StatusCode::PERMANENT_REDIRECT,
-            [(header::LOCATION, location)],
-        )
-            .into_response(),
-        Err(error) => Problem::internal(&error).into_response(),
-    }
-}
-
 /// Runs an answer as work of a client without a credential.
 fn run_for(
     client: ClientIp,
@@ -439,10 +421,8 @@ impl AnswerFormat {
 }
 
 enum AdmittedRequest {
-    /// A CORS preflight, which is answered alike for every path of the host.
-    Preflight,
-    /// A request to a domain that sends all of them to another origin.
-    Redirect(String),
+    /// A request whose answer is known: a CORS preflight, or one to a domain that sends all of them to another origin.
+    Answered(Box<Response>),
     /// A page view, which skips the router. The look-up of a page that is not in memory counts for the client.
     View(HostKind, ClientIp),
     /// A call of an action, which skips the router, too.
@@ -487,8 +467,8 @@ fn admit_request(
     request_id: &str,
     request: &mut Request,
 ) -> Result<AdmittedRequest, Problem> {
-    if let Some(origin) = &target.redirect {
-        return Ok(AdmittedRequest::Redirect(origin.clone()));
+    if let Some(answer) = target.redirect(request.uri()) {
+        return Ok(AdmittedRequest::Answered(Box::new(answer)));
     }
     let missing = target.missing_path(request);
     let at_root = match &missing {
@@ -521,7 +501,7 @@ fn admit_request(
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
-        return Ok(AdmittedRequest::Preflight);
+        return Ok(AdmittedRequest::Answered(Box::new(preflight_response())));
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
     if request.method() != Method::GET {

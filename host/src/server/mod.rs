@@ -36,7 +36,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use self::proxy::RequestProxy;
-use self::redirect::Redirects;
+use self::redirect::PlainHttpNames;
 use self::standby::StandbyListeners;
 use crate::app::{App, SharedApp};
 use crate::backup;
@@ -44,13 +44,13 @@ use crate::cluster::{
     ClusterNode, ControlWait, ERRANDS_SERVICE, JoinedNode, ServingClusterNode, found,
 };
 use crate::config::{Config, Settings};
-use crate::control::{ControlChange, ControlDatabase};
+use crate::control::ControlChange;
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
 use crate::guests::watch::{GuestWatcher, GuestWatcherHandle};
 use crate::operators::OperatorSocketListener;
 use crate::overview::status_file::StatusFile;
-use crate::tls::{FindLabelOwnerFn, LabelOwner, Names, Tls};
+use crate::tls::{FindLabelOwnerFn, LabelOwner, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -236,11 +236,7 @@ impl Server {
             ops,
             redirect,
         } = resources;
-        let served = Arc::clone(app.domains.served());
-        let tls = Tls::open(&app.config, &app.clock, label_owners(&app), served)?.map(Arc::new);
-        if let Some(tls) = &tls {
-            end_certificates(tls, &app.control);
-        }
+        let tls = open_tls(&app)?;
         let (stop, stopped) = watch::channel(false);
         let node = app.cluster.as_ref();
         let proxy = node.map(|node| Arc::new(RequestProxy::new(node, &app.config)));
@@ -252,11 +248,7 @@ impl Server {
         ))];
         let redirect_address = redirect.as_ref().and_then(|one| one.local_addr().ok());
         let proxies = app.config.trusted_proxies.clone();
-        let redirects = Redirects {
-            names: Names::new(&app.config),
-            domains: Arc::clone(app.domains.served()),
-            tls: tls.clone(),
-        };
+        let redirects = PlainHttpNames::new(&app, tls.clone());
         let redirect = redirect.map(|at| redirect::serve(at, redirects, proxies, stopped.clone()));
         serving.extend(redirect.map(tokio::spawn));
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
@@ -431,14 +423,19 @@ async fn listen_for_redirects(
     }
 }
 
-/// Has the certificates of domains end with them.
-fn end_certificates(tls: &Arc<Tls>, control: &ControlDatabase) {
-    let tls = Arc::downgrade(tls);
-    control.on_change(move |change| {
-        if let (ControlChange::DomainEnded(name), Some(tls)) = (change, tls.upgrade()) {
-            tls.end_domain(name);
-        }
-    });
+/// Opens the certificates, if the server speaks HTTPS, and has those of domains end with them.
+fn open_tls(app: &SharedApp) -> anyhow::Result<Option<Arc<Tls>>> {
+    let domains = Arc::clone(app.domains.served());
+    let tls = Tls::open(&app.config, &app.clock, label_owners(app), domains)?.map(Arc::new);
+    if let Some(tls) = &tls {
+        let tls = Arc::downgrade(tls);
+        app.control.on_change(move |change| {
+            if let (ControlChange::DomainEnded(name), Some(tls)) = (change, tls.upgrade()) {
+                tls.end_domain(name);
+            }
+        });
+    }
+    Ok(tls)
 }
 
 /// Returns the look-up of labels' owners, by whom new certificates are counted.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use http::Method;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
 
 use super::canonical_path::{canonicalize, folder_of_odd_path, with_path};
 use crate::app::App;
@@ -23,7 +24,7 @@ pub(super) struct RequestTarget {
     /// Origin of a project at whose root a site answers.
     origin: Option<Arc<ProjectOrigin>>,
     /// Origin that all requests to the host are sent to.
-    pub(super) redirect: Option<String>,
+    redirect: Option<String>,
 }
 
 impl RequestTarget {
@@ -61,6 +62,23 @@ impl RequestTarget {
             origin,
             redirect,
         })
+    }
+
+    /// Returns the answer to a request to a domain that sends all of them to another origin: to the same path and query there.
+    pub(super) fn redirect(&self, uri: &Uri) -> Option<Response> {
+        let origin = self.redirect.as_ref()?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        // A request for the server as a whole has no path.
+        let path = if path.starts_with('/') { path } else { "/" };
+        let Ok(location) = HeaderValue::try_from(format!("{origin}{path}")) else {
+            return Some(Problem::not_found().into_response());
+        };
+        let headers = [
+            (header::LOCATION, location),
+            // The owner may end it: a browser would keep a permanent one for ever.
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        ];
+        Some((StatusCode::PERMANENT_REDIRECT, headers).into_response())
     }
 
     /// Returns the path of a request if it can be that of no file and no route, and is below an address that may be a site's.

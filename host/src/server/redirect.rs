@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::admission::ConnectionCounts;
 use super::connections::{HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT, accept};
+use crate::app::App;
 use crate::http::stall::StallTimeoutStream;
 use crate::tls::{Names, ServedDomains, Tls};
 
@@ -29,17 +30,26 @@ const MAX_PER_CLIENT: u64 = 64;
 /// Path of an authority's challenges (RFC 8555, section 8.3).
 const CHALLENGE_PATH: &str = "/.well-known/acme-challenge/";
 
-/// What requests of plain HTTP are answered by.
+/// Names that plain HTTP is answered for, and the challenges of an authority.
 #[derive(Debug)]
-pub(super) struct Redirects {
-    pub(super) names: Names,
+pub(super) struct PlainHttpNames {
+    names: Names,
     /// Domains of projects.
-    pub(super) domains: Arc<ServedDomains>,
-    /// Certificates, for the challenges of an authority.
-    pub(super) tls: Option<Arc<Tls>>,
+    domains: Arc<ServedDomains>,
+    /// Certificates, which know the challenges.
+    tls: Option<Arc<Tls>>,
 }
 
-impl Redirects {
+impl PlainHttpNames {
+    /// Reads the names of an application.
+    pub(super) fn new(app: &App, tls: Option<Arc<Tls>>) -> Self {
+        Self {
+            names: Names::new(&app.config),
+            domains: Arc::clone(app.domains.served()),
+            tls,
+        }
+    }
+
     /// Returns the HTTPS authority for a host; `None` if the host is not ours.
     fn authority(&self, host: &str) -> Option<String> {
         let name = bare_name(host);
@@ -68,11 +78,11 @@ fn bare_name(host: &str) -> String {
 /// Serves until `stop` becomes true.
 pub(super) async fn serve(
     listener: TcpListener,
-    redirects: Redirects,
+    names: PlainHttpNames,
     proxies: Vec<IpNet>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let redirects = Arc::new(redirects);
+    let names = Arc::new(names);
     let admission = Arc::new(ConnectionCounts::with_limits(
         MAX_CONNECTIONS,
         MAX_PER_CLIENT,
@@ -82,10 +92,10 @@ pub(super) async fn serve(
         let Some(permit) = admission.admit(peer.ip()) else {
             continue;
         };
-        let redirects = Arc::clone(&redirects);
+        let names = Arc::clone(&names);
         tokio::spawn(async move {
             let service = service_fn(|request: Request<Incoming>| {
-                let answer = redirect_response(&redirects, &request);
+                let answer = redirect_response(&names, &request);
                 async { Ok::<_, Infallible>(answer) }
             });
             let stream = TokioIo::new(StallTimeoutStream::new(stream, STALL_TIMEOUT));
@@ -102,7 +112,7 @@ pub(super) async fn serve(
 }
 
 /// Answers with a redirect to the same address over TLS. The host must be ours, so that this is no open redirect.
-fn redirect_response<B>(redirects: &Redirects, request: &Request<B>) -> Response<Full<Bytes>> {
+fn redirect_response<B>(names: &PlainHttpNames, request: &Request<B>) -> Response<Full<Bytes>> {
     let header = request
         .headers()
         .get(HOST)
@@ -111,7 +121,7 @@ fn redirect_response<B>(redirects: &Redirects, request: &Request<B>) -> Response
         .uri()
         .authority()
         .map_or(header, |named| Some(named.as_str()));
-    let authority = host.and_then(|host| redirects.authority(host));
+    let authority = host.and_then(|host| names.authority(host));
     let path = request
         .uri()
         .path_and_query()
@@ -121,7 +131,7 @@ fn redirect_response<B>(redirects: &Redirects, request: &Request<B>) -> Response
         HeaderValue::try_from(format!("https://{authority}{path}")).ok()
     });
     let mut response = Response::new(Full::default());
-    let challenge = host.and_then(|host| redirects.challenge(host, request.uri().path()));
+    let challenge = host.and_then(|host| names.challenge(host, request.uri().path()));
     match location {
         _ if challenge.is_some() => {
             let answer = challenge.unwrap_or_default();

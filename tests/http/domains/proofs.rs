@@ -1,4 +1,4 @@
-//! What proves a domain, what does not, and whose it is when several say so.
+//! Proofs of domains: which records prove one, which do not, and whose it is when several say so.
 
 use serde_json::json;
 use svc_tests::dns::DnsManner;

@@ -205,8 +205,8 @@ impl Check<'_, '_> {
             former.state = DomainState::Lost;
             former.checked_at = Some(self.now);
             (former.failing_since, former.check_at) = (None, None);
+            // The name itself goes on: its certificate stays, and memory has it for the other project.
             store::put(self.tx, &former)?;
-            store::announce_end(self.tx, self.config, &former.name, self.now)?;
         }
         domain.state = DomainState::Active;
         domain.verified_at = Some(self.now);

@@ -1,4 +1,4 @@
-//! What operators do to domains, with and without a running server.
+//! Operations of operators on domains, with and without a running server.
 
 use std::sync::Arc;
 

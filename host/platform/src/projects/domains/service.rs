@@ -13,6 +13,7 @@ use super::{schedule, store};
 use crate::config::{CertificateSettings, Config};
 use crate::control::audit::AuditAction;
 use crate::control::{ControlChange, Error, Tx};
+use crate::http::hosts::ServerHostNames;
 use crate::infra::Infra;
 use crate::projects::Project;
 use crate::projects::store::{is_live, record_audit};
@@ -25,7 +26,7 @@ use svc_base::clock::Timestamp;
 pub struct Domains {
     pub(super) infra: Infra,
     workspaces: Workspaces,
-    served: Arc<ServedDomains>,
+    hosts: Arc<ServerHostNames>,
     own_hosts: Arc<OwnHosts>,
     /// `None` where projects have no origins.
     pub(super) proofs: Option<ProofMaker>,
@@ -75,15 +76,20 @@ impl Domains {
             proofs: sites.map(|sites| ProofMaker::new(secret, sites.to_owned())),
             dns: Arc::new(DnsClient::new(config.domains.as_ref())),
             limit: Arc::default(),
-            served,
+            hosts: Arc::new(ServerHostNames::new(config, served)),
             workspaces,
             infra,
         })
     }
 
+    /// Returns the hosts of the server, the domains among them.
+    pub fn hosts(&self) -> &Arc<ServerHostNames> {
+        &self.hosts
+    }
+
     /// Returns the domains that are served.
     pub fn served(&self) -> &Arc<ServedDomains> {
-        &self.served
+        self.hosts.domains()
     }
 
     pub(super) fn config(&self) -> &Arc<Config> {
@@ -105,7 +111,7 @@ impl Domains {
             Some(CertificateSettings::Acme(_))
         );
         match domain.state.is_served() {
-            true => self.served.certificate(&domain.name, asks),
+            true => self.served().certificate(&domain.name, asks),
             false => DomainCertificate::None,
         }
     }

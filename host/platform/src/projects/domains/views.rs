@@ -21,7 +21,7 @@ pub struct DomainView {
     records: Vec<DnsRecord>,
     /// Host that its requests are sent to, if any.
     redirect_to: Option<String>,
-    /// Its certificate, where this server asks an authority for it.
+    /// Certificate, where this server asks an authority for it.
     certificate: CertificateView,
     /// When it was added.
     #[schema(value_type = String, format = "date-time")]

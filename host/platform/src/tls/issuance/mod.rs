@@ -1,8 +1,9 @@
 //! Issuance of certificates to names: the rules between handshakes of strangers and an authority that counts.
 //!
-//! A certificate is never ordered for a foreign name, for a label that no project has, or for a domain that DNS does not prove. Handshakes share a pending order; a refused
-//! name has a backoff; new certificates of projects are counted by the week. The installation's own hosts are ordered at the start,
-//! and every certificate is renewed when a third of its validity is left.
+//! A certificate is never ordered for a foreign name, for a label that no project has, or for a domain that DNS does not prove. Handshakes
+//! share a pending order; a refused name has a backoff; new certificates of projects are counted by the week, those of domains by the
+//! hour. The installation's own hosts are ordered at the start, domains once they are served, and every certificate is renewed when a
+//! third of its validity is left.
 
 use std::collections::HashMap;
 use std::fmt;
