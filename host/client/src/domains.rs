@@ -11,6 +11,8 @@ use super::projects::ProjectSelectionArgs;
 
 /// Columns of the table of domains.
 const COLUMNS: [&str; 5] = ["name", "state", "redirect_to", "verified_at", "created_at"];
+/// Columns of the table of records.
+const RECORD_COLUMNS: [&str; 3] = ["type", "name", "value"];
 
 /// Adds, verifies and removes domains.
 #[derive(Debug, clap::Subcommand)]
@@ -92,17 +94,14 @@ pub(super) async fn list(
 }
 
 /// Describes a domain, with the records that prove it while it is not served.
-fn domain_text(domain: &Value) -> String {
-    let state = format!(
-        "{} is {}",
-        member_text(domain, "name"),
-        member_text(domain, "state")
-    );
+pub(super) fn domain_text(domain: &Value) -> String {
+    let name = member_text(domain, "name");
+    let state = format!("{name} is {}", member_text(domain, "state"));
     if domain["state"] == "active" {
         return state;
     }
-    let records = table_of(&domain["records"], &["type", "name", "value"]);
+    let records = table_of(&domain["records"], &RECORD_COLUMNS);
     format!(
-        "{state}. Set one of these records at the provider of your DNS, then run `svc domain verify`:\n\n{records}"
+        "{state}. Set one of these records at the provider of your DNS, then run `svc domain verify {name}`:\n\n{records}"
     )
 }

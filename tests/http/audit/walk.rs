@@ -483,8 +483,7 @@ impl OperationsWalk {
     async fn change_domains(&mut self, project: &str) {
         let (name, at) = ("www.shop.com", format!("{PROJECTS}/{project}/domains"));
         let given = json!({ "project_id": project, "name": name });
-        let body = json!({ "name": name });
-        let rest = RestRequest(Method::POST, at.clone(), body);
+        let rest = RestRequest(Method::POST, at.clone(), json!({ "name": name }));
         let added = self.call_and_check_entry("add_domain", rest, given.clone());
         let (added, target) = added.await;
         assert_eq!(target, name);
@@ -496,19 +495,11 @@ impl OperationsWalk {
         let rest = RestRequest(Method::GET, one.clone(), Value::Null);
         let read = self.call_and_check_entry("get_domain", rest, Value::Null);
         read.await;
+        let verify = format!("{one}/verify");
+        let redirect = json!({ "redirect_to": "house-acme.localhost" });
         for (id, method, path, body) in [
-            (
-                "verify_domain",
-                Method::POST,
-                format!("{one}/verify"),
-                json!({}),
-            ),
-            (
-                "update_domain",
-                Method::PATCH,
-                one.clone(),
-                json!({ "redirect_to": "house-acme.localhost" }),
-            ),
+            ("verify_domain", Method::POST, verify, json!({})),
+            ("update_domain", Method::PATCH, one.clone(), redirect),
             ("remove_domain", Method::DELETE, one.clone(), Value::Null),
         ] {
             let rest = RestRequest(method, path, body);

@@ -77,8 +77,6 @@ pub async fn page(
         | HostKind::Project(_)
         | HostKind::Domain(_)
         | HostKind::Preview(_) => documents.page.answer(&headers),
-            documents.page.answer(&headers)
-        }
     }
 }
 
