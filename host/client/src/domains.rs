@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::backends::BackendTargetArgs;
 use super::endpoints;
-use super::error::Result;
+use super::error::{CliFailure, Result};
 use super::output::{OutputFormat, member_text, table_of};
 use super::profile::ServerSelectionArgs;
 use super::projects::ProjectSelectionArgs;
@@ -63,7 +63,7 @@ impl DomainChangeCommand {
                 let at = args.find().await?;
                 let parts = [at.project.id.as_str(), &name];
                 let proven = at.api.call(&endpoints::VERIFY_DOMAIN, &parts);
-                let proven = proven.send().await?;
+                let proven = proven.send().await.map_err(with_records)?;
                 args.output().print_answer(&proven, &domain_text(&proven))
             }
             Self::Remove { name, args } => {
@@ -91,6 +91,22 @@ pub(super) async fn list(
     let domains = api.call(&endpoints::DOMAINS, &[&project.id]).send().await?;
     let text = table_of(&domains["domains"], &COLUMNS);
     OutputFormat { json }.print_answer(&domains, &text)
+}
+
+/// Adds to the failure of a domain that is not proven which records are wanted, and which are there.
+fn with_records(mut failure: CliFailure) -> CliFailure {
+    for (member, said) in [("records", "wanted"), ("seen", "seen")] {
+        let Some(Value::Array(list)) = failure.member(member).cloned() else {
+            continue;
+        };
+        let line = |record: &Value| {
+            let texts = RECORD_COLUMNS.map(|column| member_text(record, column));
+            format!("{said}: {}", texts.join(" "))
+        };
+        let lines = list.iter().map(line).collect();
+        failure = failure.with_list(member, list, lines);
+    }
+    failure
 }
 
 /// Describes a domain, with the records that prove it while it is not served.

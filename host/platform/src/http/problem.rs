@@ -64,8 +64,8 @@ codes! {
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";
     Forbidden "forbidden" 403 "Forbidden" "The credential is valid, but what it asks for belongs to somebody else.";
-    PlanLimit "plan_limit" 403 "Plan limit" "The plan of the workspace does not allow this: it has as many projects as it may, or the plan is not one that can be set. The detail says what to do.";
-    Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment, or has blocked the bytes that are asked for. Its owner can ask the operator why.";
+    PlanLimit "plan_limit" 403 "Plan limit" "The plan of the workspace does not allow this: it has as many projects as it may, a project as many domains, or the plan is not one that can be set. The detail says what to do.";
+    Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment or this domain, or has blocked the bytes that are asked for. Its owner can ask the operator why.";
     ContentBlocked "content_blocked" 403 "Content blocked" "The operator has blocked these bytes on this server, whoever sends them: `sha256` names them, and `path`, where it is a file of a site, says where. Nothing was changed. Leave them out, or ask the operator why.";
     OriginRefused "origin_refused" 403 "Refused for this origin" "The request comes from a page of another origin, or is not a navigation. Open the page itself instead.";
     NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
