@@ -5,6 +5,7 @@ mod hosts;
 mod names;
 mod operators;
 mod proofs;
+mod sites;
 mod visitors;
 
 use http::Method;
