@@ -297,7 +297,7 @@ async fn stream_timeout(stop: watch::Receiver<bool>) {
     sleep(STREAM_STOP_TIMEOUT).await;
 }
 
-/// Serves operators: `GET /metrics` and nothing else.
+/// Serves operators: `GET /metrics`, `GET /tls/ask`, and nothing else.
 pub(super) async fn serve_operators(
     listener: TcpListener,
     app: SharedApp,
