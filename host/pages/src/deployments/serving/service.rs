@@ -530,17 +530,26 @@ impl PageService {
         if encoding == Encoding::Identity {
             return Ok(source);
         }
+        self.gzip_source(source, gzip_quickly).await
+    }
+
+    /// Compresses a source as [`Self::encode_source`] does, by a function.
+    ///
+    /// # Errors
+    /// [`SourceEncodeError`].
+    pub(super) async fn gzip_source(
+        &self,
+        source: RawSource,
+        gzip: fn(&[u8]) -> std::io::Result<Bytes>,
+    ) -> Result<RawSource, SourceEncodeError> {
         let original = source.bytes.clone();
-        let encoding_job = self
-            .sandbox
-            .page_lane()
-            .run(move |_| gzip_quickly(&original));
+        let encoding_job = self.sandbox.page_lane().run(move |_| gzip(&original));
         let bytes = encoding_job.await.map_err(|_| SourceEncodeError::Busy)??;
         let counted = self.reading.try_take(CallerFlow::current(), bytes.len());
         Ok(match counted {
             Ok(permit) => RawSource {
                 digest: source.digest,
-                encoding,
+                encoding: Encoding::Gzip,
                 bytes: permit.attach(bytes),
             },
             Err(ByteBudgetFull) => source,
