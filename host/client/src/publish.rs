@@ -130,14 +130,14 @@ impl PublishCommand {
                 Some(project) => self.create_frontend(&api, &project.id, source).await,
                 None => self.publish_share(&api, source, password.as_deref()).await,
             };
-            let published = published.map_err(|failure| match source {
+            let mut published = published.map_err(|failure| match source {
                 Publication::Page(source) if source.path.as_os_str() != STDIN => {
                     failure.with_file(&source.path)
                 }
                 Publication::Media(path) => failure.with_file(path),
                 _ => failure,
             })?;
-            self.report_page(source, &published)?;
+            self.report_page(source, &mut published)?;
             made.push(published);
         }
         self.finish(&made)
@@ -270,8 +270,8 @@ impl PublishCommand {
         Ok(published)
     }
 
-    /// Reports a published page: only its link goes to standard output.
-    fn report_page(&self, source: &Publication, published: &Value) -> Result<()> {
+    /// Reports a published page: only its link goes to standard output. Programs find the notes in the document.
+    fn report_page(&self, source: &Publication, published: &mut Value) -> Result<()> {
         let out = self.common.output();
         if !out.json {
             out.print_answer(published, &member_text(published, "url"))?;
@@ -294,10 +294,11 @@ impl PublishCommand {
             );
             let is_share = self.project.is_none();
             let hints = publishing_hints(site, &slug, &url, is_share);
-            site.notes
-                .iter()
-                .chain(&hints)
-                .for_each(|note| out.print_note(note));
+            let notes: Vec<_> = site.notes.iter().chain(&hints).collect();
+            notes.iter().for_each(|note| out.print_note(note));
+            if !notes.is_empty() {
+                published["notes"] = json!(notes);
+            }
         }
         Ok(())
     }

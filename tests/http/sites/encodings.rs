@@ -41,7 +41,12 @@ async fn texts_are_encoded_behind_their_publication() {
     } });
     fixture.create(&site).await.expect(201);
     assert_eq!(ask(&fixture, "a.css", "identity").await.text(), style);
+    let quick = ask(&fixture, "a.css", "gzip").await;
     make_encodings(&fixture).await;
+    // One strong tag is one text of bytes, whenever they were made.
+    let stored = ask(&fixture, "a.css", "gzip").await;
+    assert_eq!(quick.header("etag"), stored.header("etag"));
+    assert_eq!(quick.body, stored.body);
     for (path, accepted, expected) in [
         ("a.css", "br, zstd, gzip", Some("br")),
         ("a.css", "zstd, gzip", Some("zstd")),

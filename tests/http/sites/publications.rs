@@ -155,6 +155,15 @@ async fn fields_of_other_types_may_be_null() {
     fixture
         .draft(&json!({ "files": files, "content": null, "edits": null }))
         .await;
+    let options = json!({ "fallback": null, "immutable": null });
+    for changes in [
+        json!({ "set": texts(&[("b.txt", "b")]), "delete": null, "edits": null }),
+        json!({ "set": null, "edits": [{ "path": "index.html", "find": "x", "replace": "y", "count": null }] }),
+    ] {
+        fixture
+            .draft(&json!({ "changes": changes, "options": options }))
+            .await;
+    }
     let path = format!("/{}/frontends/leaf", fixture.project);
     let next = json!({ "content": "y", "files": null, "options": null, "forget": true });
     let (owner, server) = (&fixture.owner, &fixture.server);

@@ -52,6 +52,7 @@ async fn a_tab_loads_its_old_files_for_a_day() {
         ("index.html", "one"),
         ("app-1.js", "1"),
         ("old.html", "old"),
+        ("old.xhtml", "old"),
         ("LICENSE", "free"),
         ("both.css", "1"),
     ];
@@ -68,6 +69,7 @@ async fn a_tab_loads_its_old_files_for_a_day() {
             ("both.css", Some("2")),
             ("LICENSE", Some("free")),
             ("old.html", None),
+            ("old.xhtml", None),
             ("old", None),
             ("none.js", None),
         ])

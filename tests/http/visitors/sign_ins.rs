@@ -346,6 +346,7 @@ async fn a_sign_in_leads_back_to_its_own_page_or_is_refused() {
         let answer = browser
             .get(&guest_book.url(&format!("/auth/login?return_to={wrong}")))
             .await;
+        assert_eq!(answer.status, 400, "{wrong}");
         answer.problem(400, "invalid_request");
     }
     let answer = browser

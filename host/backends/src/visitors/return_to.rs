@@ -24,7 +24,9 @@ pub fn validated_path(origin: &str, mounts: &PageMounts, wanted: &str) -> Option
     let path = percent_decode_str(url.path()).decode_utf8().ok()?;
     // A sign-in must not lead back to another sign-in, in whatever form the path is written.
     let loops = mounts.has_in_folder("auth", &path);
-    if url.origin() != origin.origin() || !mounts.has(&path) || loops {
+    // As it is written, and as it is read: neither leads out of the frontend.
+    let is_inside = mounts.has(url.path()) && mounts.has(&path);
+    if url.origin() != origin.origin() || !is_inside || loops {
         return None;
     }
     if url.query_pairs().any(|(name, _)| name == ERROR_PARAMETER) {
@@ -91,6 +93,7 @@ mod tests {
             ("https://b.example/book", None),
             ("/book/../other", None),
             ("/book/%2e%2e/other", None),
+            ("/book%2F..%2Fother", None),
             ("/book/..\\other", None),
             ("/book\\..\\..\\other", None),
             ("/book/../../b", None),

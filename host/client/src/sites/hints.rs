@@ -59,8 +59,9 @@ pub(crate) fn publishing_hints(
             true => format!("/{RUNTIME}"),
             false => format!("/{slug}/{RUNTIME}"),
         };
+        let calls = if callers.len() == 1 { "calls" } else { "call" };
         hints.push(format!(
-            "warning: {} calls `svc`, and no page loads it: put <script src=\"{script}\"></script> before your scripts.",
+            "warning: {} {calls} `svc`, and no page loads it: put <script src=\"{script}\"></script> before your scripts.",
             name_some(callers.into_iter())
         ));
     }

@@ -177,6 +177,15 @@ pub fn gzip_quickly(text: &[u8]) -> std::io::Result<Bytes> {
     Ok(encoder.finish()?.into())
 }
 
+/// Compresses a text as [`EncodedPage::compress`] does, so that what is stored of it later is the same, byte for byte.
+///
+/// # Errors
+/// Like [`EncodedPage::compress`].
+pub fn gzip_as_stored(text: &[u8]) -> std::io::Result<Bytes> {
+    let bytes = gzip(text, &|| true)?;
+    Ok(bytes.unwrap_or_default().into())
+}
+
 /// Feeds a page to an encoder, a large one in chunks; returns false if it was stopped.
 fn feed_encoder(
     encoder: &mut impl Write,

@@ -18,7 +18,7 @@ mod shared_objects;
 mod store;
 mod store_health;
 
-pub use artifact::{EncodedPage, EncodedVariant, Encoding, gzip_quickly};
+pub use artifact::{EncodedPage, EncodedVariant, Encoding, gzip_as_stored, gzip_quickly};
 pub use bucket::{claim_shared_bucket, open_shared_bucket, shared_bucket_owner};
 pub use claim::OWNER_FILE;
 pub use error::Error;

@@ -41,11 +41,14 @@ pub struct BlockedContentEntry {
 
 /// Digests of all blocked content. Clones share it.
 #[derive(Clone, Debug)]
-pub struct BlockedContent(Arc<BlockedState>);
+pub struct BlockedContent {
+    control: ControlDatabase,
+    /// It follows changes, so that the control database holds it, and it does not hold the control database.
+    state: Arc<BlockedState>,
+}
 
 #[derive(Debug)]
 struct BlockedState {
-    control: ControlDatabase,
     /// Number of digests, for those who need not look at them.
     count: AtomicUsize,
     digests: RwLock<BlockedDigests>,
@@ -61,14 +64,16 @@ struct BlockedDigests {
 impl BlockedContent {
     /// Makes the list, which follows the changes of `control` from now on. Nothing is read yet.
     pub fn following(control: &ControlDatabase) -> Self {
-        let blocked = Self(Arc::new(BlockedState {
-            control: control.clone(),
+        let state = Arc::new(BlockedState {
             count: AtomicUsize::new(UNKNOWN),
             digests: RwLock::default(),
-        }));
-        let held = Arc::clone(&blocked.0);
+        });
+        let held = Arc::clone(&state);
         control.on_change(move |change| held.follow(change));
-        blocked
+        Self {
+            control: control.clone(),
+            state,
+        }
     }
 
     /// Reads the list, once: whoever loads content to show it calls this first.
@@ -76,10 +81,10 @@ impl BlockedContent {
     /// # Errors
     /// The database's.
     pub async fn load(&self) -> Result<(), control::Error> {
-        let state = &self.0;
+        let state = &self.state;
         while state.count.load(Ordering::Acquire) == UNKNOWN {
             let seen = state.read().changes;
-            let found = state.control.read(store::digests).await?;
+            let found = self.control.read(store::digests).await?;
             let mut digests = state.write();
             if digests.changes == seen {
                 state.count.store(found.len(), Ordering::Release);
@@ -91,7 +96,7 @@ impl BlockedContent {
 
     /// Whether nothing is blocked.
     pub fn is_empty(&self) -> bool {
-        self.0.count.load(Ordering::Acquire) == 0
+        self.state.count.load(Ordering::Acquire) == 0
     }
 
     /// Returns the first of these digests that is blocked.
@@ -99,7 +104,7 @@ impl BlockedContent {
         if self.is_empty() {
             return None;
         }
-        let blocked = self.0.read();
+        let blocked = self.state.read();
         let mut digests = digests.into_iter();
         digests
             .find(|digest| blocked.all.contains(*digest))
@@ -154,7 +159,9 @@ impl BlockedState {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => return,
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => return,
         };
         let mut digests = self.write();
         digests.changes += 1;

@@ -29,7 +29,10 @@ pub enum SiteType {
 
 /// Bytes of a file: a text, base64, or the SHA-256 of a file that the project has.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with `text`, `base64`, or `sha256`"
+)]
 pub struct FileSource {
     /// The file as a text.
     pub text: Option<String>,

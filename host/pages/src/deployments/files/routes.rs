@@ -37,9 +37,9 @@ pub struct BlobPath {
 )]
 pub async fn put_blob(
     State(files): State<Arc<ProjectFiles>>,
-    _: RequiredBodyLength,
     at: AuthorizedProject<Editor>,
     Path(path): Path<BlobPath>,
+    _: RequiredBodyLength,
     _: NoQueryParams,
     body: StreamedBody,
 ) -> Result<StatusCode, Problem> {

@@ -9,14 +9,14 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::page_cache::CacheKey;
 use super::{PageLookupError, PageService, RawSource};
-use crate::content::{Digest, EncodedPage, Encoding};
+use crate::content::{Digest, EncodedPage, Encoding, gzip_as_stored};
 use crate::deployments::sites::SiteFile;
 use crate::deployments::store;
 use crate::http::document;
 use svc_base::ids::DeploymentId;
 
 /// Time after which a text without encodings is looked at again: they are made behind its publication.
-const ENCODINGS_LOOKED_FOR_AFTER: Duration = Duration::from_secs(5);
+const ENCODINGS_LOOKED_FOR_AFTER: Duration = Duration::from_secs(1);
 
 /// A file ready to be served.
 #[derive(Debug)]
@@ -150,7 +150,8 @@ impl PageService {
         Ok(object.as_ref().and_then(EncodedPage::encodings_from_object))
     }
 
-    /// Loads a file that is one object; a text also in an encoding that is made at once, if a worker is free.
+    /// Loads a file that is one object; a text also in an encoding that is made at once, if a worker is free. Its tag is that of the
+    /// stored one, which has the same bytes.
     async fn load_small_file(
         &self,
         digest: Digest,
@@ -165,7 +166,7 @@ impl PageService {
                 encoding: Encoding::Identity,
                 bytes: bytes.clone(),
             };
-            let encoded = self.encode_source(source, Encoding::Gzip).await;
+            let encoded = self.gzip_source(source, gzip_as_stored).await;
             let encoded = encoded
                 .ok()
                 .filter(|encoded| encoded.bytes.len() < bytes.len());

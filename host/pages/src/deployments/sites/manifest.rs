@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use svc_sandbox::SiteRules as JudgedRules;
 use utoipa::ToSchema;
 
@@ -23,6 +23,13 @@ pub struct SiteFile {
     pub list: Option<Digest>,
 }
 
+/// Reads a value that may be null, for `#[serde(deserialize_with)]`.
+fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 /// Options of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,8 +38,12 @@ pub struct SiteOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
     /// Paths whose files never change: each is `/` and a path, or the beginning of one with a `*` at its end, as in `/assets/*`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 100)]
+    #[serde(
+        default,
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[schema(max_items = 100, nullable)]
     pub immutable: Vec<String>,
 }
 

@@ -70,7 +70,7 @@ pub fn media_type(path: &str) -> String {
 
 /// Whether a file is an HTML document.
 pub fn is_html(path: &str) -> bool {
-    essence(path) == "text/html"
+    matches!(essence(path), "text/html" | "application/xhtml+xml")
 }
 
 /// Whether a file is likely to become smaller by compression.

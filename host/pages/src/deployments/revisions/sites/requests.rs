@@ -45,15 +45,13 @@ pub struct SiteEdit {
 #[serde(deny_unknown_fields)]
 pub struct SiteChangesRequest {
     /// New files, and other bytes of those that are there.
-    #[serde(default, deserialize_with = "unique_files")]
-    pub set: FileSources,
+    #[serde(default, deserialize_with = "optional_unique_files")]
+    pub set: Option<FileSources>,
     /// Paths of files that go.
-    #[serde(default)]
-    pub delete: Vec<String>,
+    pub delete: Option<Vec<String>>,
     /// Changes of text files, applied in order.
-    #[serde(default)]
     #[schema(max_items = 100)]
-    pub edits: Vec<SiteEdit>,
+    pub edits: Option<Vec<SiteEdit>>,
 }
 
 /// A draft of a site to make. Send `files` or `changes`.
@@ -212,8 +210,12 @@ pub fn checked_source(
 
 impl SiteChangesRequest {
     fn checked(self, may_be_empty: bool) -> Result<SiteChanges, Problem> {
-        let edits: Vec<(String, Edit)> = self
-            .edits
+        let (set, delete) = (
+            self.set.unwrap_or_default(),
+            self.delete.unwrap_or_default(),
+        );
+        let edits = self.edits.unwrap_or_default();
+        let edits: Vec<(String, Edit)> = edits
             .into_iter()
             .map(|edit| {
                 let SiteEdit {
@@ -239,15 +241,15 @@ impl SiteChangesRequest {
         for (index, (_, edit)) in (0..).zip(&edits) {
             check_edit(&format!("changes.edits[{index}]"), edit)?;
         }
-        let is_empty = self.set.is_empty() && self.delete.is_empty() && edits.is_empty();
+        let is_empty = set.is_empty() && delete.is_empty() && edits.is_empty();
         if is_empty && !may_be_empty {
             return Err(invalid_request(
                 "`changes` is empty: send `set`, `delete` or `edits`, or other `options` or another `title` beside it.",
             ));
         }
         let edited: BTreeSet<&str> = edits.iter().map(|(path, _)| path.as_str()).collect();
-        let mut named: BTreeSet<&str> = self.set.keys().map(String::as_str).collect();
-        let again = self.delete.iter().map(String::as_str).chain(edited);
+        let mut named: BTreeSet<&str> = set.keys().map(String::as_str).collect();
+        let again = delete.iter().map(String::as_str).chain(edited);
         for path in again {
             if !named.insert(path) {
                 return Err(invalid_request(format!(
@@ -256,8 +258,8 @@ impl SiteChangesRequest {
             }
         }
         Ok(SiteChanges {
-            set: checked_files(self.set)?,
-            delete: self.delete,
+            set: checked_files(set)?,
+            delete,
             edits,
         })
     }
