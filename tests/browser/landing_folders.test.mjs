@@ -108,11 +108,11 @@ test('limits are said before anything is sent', async () => {
     await drop(page, [await folder('small', { 'a.txt': 'x' })]);
     await page.locator('#held-said').getByText('It has no index.html').waitFor();
     await options();
-    await page.getByLabel('Password').fill('secret');
+    await page.locator('#password').fill('secret');
     await alert.getByText('Only a page can have a password').waitFor();
     await publish.click();
     assert.deepEqual(requests.filter((url) => url.endsWith('/deploy')), []);
-    await page.getByLabel('Password').fill('');
+    await page.locator('#password').fill('');
     assert.equal(await alert.textContent(), '');
   } finally {
     await context.close();

@@ -38,6 +38,21 @@ BEYOND_SCHEMAS = [
     ("invalid_request", "`content` is empty"),
     # A project's home is one of its frontends.
     ("invalid_request", "the project has no frontend"),
+    # A page has a source, a site has files, and a frontend is one of both for good: so has each request's body.
+    ("invalid_request", "is a page of one source"),
+    ("invalid_request", "a field that this `type` does not have"),
+    ("invalid_request", "of a page, or `files` or `changes` of a site"),
+    # A file is one of three things, its paths have rules among each other, and so do the texts of its own rules.
+    ("invalid_request", "which may have its `size` beside it"),
+    ("invalid_request", "`base64` is not valid"),
+    ("digest_mismatch", ""),
+    ("invalid_request", "is named by its SHA-256"),
+    ("invalid_request", "and `files`, `changes` and `options` of a site"),
+    ("invalid_request", "is changed twice"),
+    ("invalid_request", "which `fallback` names"),
+    ("invalid_request", "of `immutable`"),
+    ("path_refused", ""),
+    ("rules_refused", ""),
     # Only what was live before can be put back.
     ("invalid_request", "never live"),
     # Which sign-in providers there are is the operator's.

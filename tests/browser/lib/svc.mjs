@@ -16,7 +16,7 @@ const isCluster = Boolean(process.env.SVC_CLUSTER);
 // Compiled guests, which all servers of all tests share: below cargo's target directory, as the tests in Rust have it.
 export const cache = join(dirname(binary), '../tests-cache');
 
-const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp', 'sign_in'].flatMap((rule) => [
+const plenty = ['deploy', 'preview', 'auth', 'op', 'owner', 'mcp', 'sign_in'].flatMap((rule) => [
   [`${rule}_per_minute`, 100000],
   [`${rule}_burst`, 100000],
 ]);

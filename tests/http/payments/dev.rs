@@ -116,6 +116,8 @@ async fn a_payment_is_tried_out_from_its_page_to_its_return() {
 async fn a_subscription_is_tried_out_with_its_months_even_after_a_restart() {
     let trial = DevPaymentsFixture::start().await;
     let (session, page) = trial.begin_checkout(true).await;
+    let shown = trial.server.get(&page).answer().await.expect(200);
+    assert!(shown.html().contains("every month"), "{}", shown.html());
     trial.submit_outcome(&page, "pay").await;
     assert_eq!(trial.session(&session).await["status"], "paid");
     let DevPaymentsFixture {

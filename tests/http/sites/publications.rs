@@ -149,6 +149,14 @@ async fn fields_of_other_types_may_be_null() {
     fixture.server.deploy(&share).await;
     let next = json!({ "files": files, "content": null, "requested_slug": "", "forget": null });
     fixture.send(Method::PUT, "", Some(&next)).await.expect(200);
+    // A list of an object's values is no object.
+    for wrong in [
+        json!({ "files": files, "options": ["index.html", []] }),
+        json!({ "files": { "index.html": ["x", null, null, null] } }),
+    ] {
+        let refused = fixture.send(Method::PUT, "", Some(&wrong)).await;
+        refused.problem(400, "invalid_request");
+    }
     let renamed = json!({ "files": files, "requested_slug": "other" });
     let refused = fixture.send(Method::PUT, "", Some(&renamed)).await;
     refused.problem(400, "invalid_request");
@@ -165,6 +173,10 @@ async fn fields_of_other_types_may_be_null() {
             .await;
     }
     let path = format!("/{}/frontends/leaf", fixture.project);
+    let site = json!({ "type": "site", "files": files });
+    let (owner, server) = (&fixture.owner, &fixture.server);
+    let put = owner.send(server, Method::PUT, &path, &site).await;
+    put.problem(400, "type_mismatch");
     let next = json!({ "content": "y", "files": null, "options": null, "forget": true });
     let (owner, server) = (&fixture.owner, &fixture.server);
     let put = owner.send(server, Method::PUT, &path, &next).await;

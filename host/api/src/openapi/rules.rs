@@ -11,6 +11,15 @@ use crate::config::Limits;
 const NON_BLANK_PATTERN: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
+/// Schemas of requests with the files of a site, which has one at least.
+const SCHEMAS_WITH_FILES: [&str; 5] = [
+    "DeploySite",
+    "CreateSite",
+    "CreateSiteRevision",
+    "RepublishSite",
+    "PageRequest",
+];
+
 /// Adds the rules to the description.
 pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
@@ -38,8 +47,12 @@ pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
         schemas[schema]["properties"][member]["pattern"] = NON_BLANK_PATTERN.into();
     }
-    schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
-        limits.quick_share_seconds.into();
+    for schema in ["DeployRequest", "DeploySite"] {
+        schemas[schema]["properties"]["expires_in"]["maximum"] = limits.quick_share_seconds.into();
+    }
+    for schema in SCHEMAS_WITH_FILES {
+        schemas[schema]["properties"]["files"]["minProperties"] = 1.into();
+    }
     // `allOf` keeps the schema's own members for generated clients.
     schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry_alternatives() }]);
     let changes = ["name", "description", "allowed_providers", "home"].map(non_null_member);

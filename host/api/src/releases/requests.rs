@@ -12,7 +12,9 @@ use crate::backends::model::{ActionRemoval, MAX_NOTE_CHARS, NewAction};
 use crate::backends::releases::NewMigration;
 use crate::backends::requests::ActionRequest;
 use crate::config::Limits;
-use crate::deployments::files::requests::{FileSources, checked_options, optional_unique_files};
+use crate::deployments::files::requests::{
+    FileSource, FileSources, checked_options, optional_unique_files,
+};
 use crate::deployments::model::DeploymentType;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::deployments::revisions::requests::MAX_MESSAGE_CHARACTERS;
@@ -27,6 +29,7 @@ use crate::http::extract::{
     body_too_large, check_characters, invalid_request, without_byte_order_mark,
 };
 use crate::http::problem::{Problem, ProblemCode};
+use svc_base::json_object::optional_object;
 use svc_base::names::is_slug;
 use svc_base::numbers::optional_whole_number;
 
@@ -108,10 +111,13 @@ pub struct PageRequest {
     pub content: Option<String>,
     /// All files of a site, by their paths.
     #[serde(default, deserialize_with = "optional_unique_files")]
+    #[schema(value_type = Option<BTreeMap<String, FileSource>>)]
     pub files: Option<FileSources>,
     /// Changes of the live files of a site, in place of all files.
+    #[serde(default, deserialize_with = "optional_object")]
     pub changes: Option<SiteChangesRequest>,
     /// Options of a site; as they were, if absent.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The page's title; as it was, if absent. A site has that of its `index.html` then, where that is another file than before.
     #[schema(max_length = 200)]

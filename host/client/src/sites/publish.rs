@@ -282,7 +282,8 @@ pub(super) fn inline_entry(bytes: Vec<u8>) -> Value {
     match String::from_utf8(bytes) {
         Ok(text) => {
             let escaped = Value::from(text.as_str()).to_string().len();
-            match escaped <= text.len() / 3 * 4 + 4 {
+            let quoted_base64 = text.len().div_ceil(3) * 4 + 2;
+            match escaped <= quoted_base64 {
                 true => json!({ "text": text }),
                 false => encoded(text.as_bytes()),
             }

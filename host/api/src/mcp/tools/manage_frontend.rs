@@ -185,6 +185,7 @@ async fn update(session: &ToolSession, mut arguments: ToolArguments) -> Result<V
         let input = arguments.parse_rest().map_err(explain_share_fields)?;
         return to_json(sites::republish(service, at, input).await?);
     }
+    revisions::check_is_no_site(&at.frontend, arguments.names_site())?;
     let input = arguments.parse_rest().map_err(explain_share_fields)?;
     to_json(revisions::republish(service, at, input).await?)
 }

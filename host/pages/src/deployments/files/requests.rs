@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use svc_base::json_object::JsonObject;
 use svc_base::numbers::optional_whole_number;
 use utoipa::ToSchema;
 
@@ -130,7 +131,7 @@ impl<'de> Visitor<'de> for UniqueFilesVisitor {
                     "the path `{path}` stands twice: send each file once"
                 )));
             }
-            let file = entries.next_value()?;
+            let JsonObject(file) = entries.next_value()?;
             files.insert(path, file);
         }
         Ok(files)

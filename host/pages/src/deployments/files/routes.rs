@@ -28,7 +28,7 @@ pub struct BlobPath {
     put, path = "/api/v1/projects/{id}/blobs/{sha256}", tag = "files",
     params(
         ("id" = String, Path, description = "The project."),
-        ("sha256" = String, Path, description = "SHA-256 of the file, in hexadecimal.")
+        ("sha256" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "SHA-256 of the file, in hexadecimal.")
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The file's bytes, with a `Content-Length`."),
     responses((status = 204, description = "Stored, and durable.")),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{NewFrontend, NewSiteFrontend};
 use crate::deployments::files::NewSite;
 use crate::deployments::files::requests::{
-    FileSources, SiteType, checked_files, checked_options, unique_files,
+    FileSource, FileSources, SiteType, checked_files, checked_options, unique_files,
 };
 use crate::deployments::requests::{
     MAX_TITLE_CHARACTERS, OtherTypesField, check_content, check_slug,
@@ -16,6 +16,7 @@ use crate::deployments::requests::{
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::check_characters;
 use crate::http::problem::Problem;
+use svc_base::json_object::optional_object;
 use svc_sandbox::ContentType;
 
 /// Fields of a quick share that a frontend does not have.
@@ -87,8 +88,10 @@ pub struct CreateSite {
     pub site_type: SiteType,
     /// Files by their paths; one at least.
     #[serde(deserialize_with = "unique_files")]
+    #[schema(value_type = BTreeMap<String, FileSource>)]
     pub files: FileSources,
     /// Options of the site.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^([a-z0-9]([a-z0-9\\-]*[a-z0-9])?)?$", max_length = 63)]

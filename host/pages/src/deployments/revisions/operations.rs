@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::Revisions;
 use super::model::{RevisionHistoryQuery, RevisionKind};
 use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish};
 use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
+use super::{RevisionError, Revisions};
 use crate::access::{Editor, Viewer};
 use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::frontends::Frontend;
 use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
@@ -120,6 +121,17 @@ pub async fn releases(
 ) -> Result<ReleaseList, Problem> {
     let releases = revisions.releases(at.project(), &at.target()).await?;
     Ok(releases.into())
+}
+
+/// Refuses new content for a page that calls itself a site.
+///
+/// # Errors
+/// `type_mismatch`.
+pub fn check_is_no_site(frontend: &Frontend, names_site: bool) -> Result<(), Problem> {
+    match names_site {
+        true => Err(RevisionError::TypeMismatch(frontend.content_type).into()),
+        false => Ok(()),
+    }
 }
 
 /// Publishes new content at once, whatever is live.

@@ -18,6 +18,7 @@ use super::views::{
 use super::{PreviewError, Revisions, operations, sites};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
+use crate::deployments::files::requests::names_site;
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
@@ -25,7 +26,9 @@ use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::answer::{self, RequestOrigin, SiteHttpRequest, disabled_page};
 use crate::deployments::serving::pages;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{ApiQuery, NoQueryParams, PublicationBody, UnparsedQuery, UnreadBody};
+use crate::http::extract::{
+    ApiQuery, NoQueryParams, PublicationBody, UnparsedQuery, UnreadBody, parse_json,
+};
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{RateLimitRule, RateLimits};
@@ -250,7 +253,9 @@ pub async fn republish(
         return published.map(Json);
     }
     let body = body.0.with_limit(revisions.config().limits.body_bytes)?;
-    let input = body.json().await.map_err(explain_share_fields)?.value;
+    let body = body.bytes().await?;
+    operations::check_is_no_site(&at.frontend, names_site(&body))?;
+    let input = parse_json(&body).map_err(explain_share_fields)?;
     operations::republish(revisions, at, input).await.map(Json)
 }
 

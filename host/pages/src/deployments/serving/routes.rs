@@ -28,6 +28,7 @@ use crate::http::problem::{Problem, ProblemCode};
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
         (status = 302, description = "For a browser that opens a project's frontend on the API or the sites host, where projects have origins of their own: on to that of the project."),
         (status = 304, description = "The page has not changed."),
+        (status = 308, description = "To the address of a site, which has a slash at its end."),
         (status = 401, description = "The form of a protected page.", content_type = "text/html", body = String)
     ),
     extensions(("x-problems" = json!("disabled origin_refused not_found range_not_satisfiable capacity_reached")))
@@ -295,14 +296,23 @@ pub async fn raw(
     answer::source_response(&page, &source, serving.page_policy(), &headers)
 }
 
-/// Leave the slash away
+/// Read the start page of a site
 ///
-/// The canonical address of a page has no slash at its end.
+/// The address of a site has a slash at its end. That of a page has none, so that this leads to it.
 #[utoipa::path(
     get, path = "/{slug}/", tag = "pages",
     params(("slug" = String, Path, description = "The page.")),
-    responses((status = 308, description = "To the page.")),
-    extensions(("x-problems" = json!("disabled not_found capacity_reached")))
+    responses(
+        (status = 200, description = "The start page of a site.", content_type = "text/html", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
+        (status = 301, description = "Where a rule in the site's `_redirects` leads."),
+        (status = 302, description = "Where a rule in the site's `_redirects` leads. Or, for a browser that opens a project's frontend on the API or the sites host, where projects have origins of their own: on to that of the project."),
+        (status = 303, description = "Where a rule in the site's `_redirects` leads."),
+        (status = 304, description = "The start page has not changed."),
+        (status = 307, description = "Where a rule in the site's `_redirects` leads."),
+        (status = 308, description = "To the page, or where a rule in the site's `_redirects` leads.")
+    ),
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable capacity_reached")))
 )]
 pub async fn without_slash(
     State(serving): State<Arc<PageService>>,

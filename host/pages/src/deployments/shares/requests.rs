@@ -11,7 +11,7 @@ use super::{NewShare, NewSiteShare};
 use crate::config::Limits;
 use crate::deployments::files::NewSite;
 use crate::deployments::files::requests::{
-    FileSources, SiteType, checked_files, checked_options, unique_files,
+    FileSource, FileSources, SiteType, checked_files, checked_options, unique_files,
 };
 use crate::deployments::requests::{
     MAX_TITLE_CHARACTERS, OtherTypesField, check_content, check_slug,
@@ -20,6 +20,7 @@ use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
 use crate::deployments::sites::SiteOptions;
 use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
+use svc_base::json_object::optional_object;
 use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
 use svc_sources::files;
@@ -118,8 +119,10 @@ pub struct DeploySite {
     pub site_type: SiteType,
     /// Files by their paths, with their bytes; from 1 to 100.
     #[serde(deserialize_with = "unique_files")]
+    #[schema(value_type = BTreeMap<String, FileSource>)]
     pub files: FileSources,
     /// Options of the site.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]

@@ -234,13 +234,13 @@ mod tests {
     fn the_stored_form_is_read_again() {
         let mut site = manifest(&["index.html", "large.bin", "docs/ü.html"]);
         site.options.fallback = Some("index.html".to_owned());
+        site.options.immutable = vec!["/docs/*".to_owned()];
         let without_rules = site.clone();
         let before = site.to_object().unwrap();
         assert!(!String::from_utf8(before).unwrap().contains("rules"));
         let rules = r#"{"redirects":[{"pattern":[{"text":"a/"},"rest"],"target":{"path":[{"capture":0}]},"status":301}],
             "headers":[{"pattern":["placeholder"],"headers":[["x-a","b"]]}]}"#;
         site.rules = SiteRules::new(serde_json::from_str(rules).unwrap()).unwrap();
-        site.options.immutable = vec!["/docs/*".to_owned()];
         site.deleted.insert("old".to_owned());
         let read = SiteManifest::from_object(&site.to_object().unwrap()).unwrap();
         assert_eq!(read, site);

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use svc_base::json_object::optional_object;
 use svc_base::numbers::optional_whole_number;
 use utoipa::ToSchema;
 
 use super::model::{NewSiteContent, NewSiteDraft, SiteChanges, SiteSource};
 use crate::deployments::files::requests::{
-    FileSources, checked_files, checked_options, optional_unique_files, unique_files,
+    FileSource, FileSources, checked_files, checked_options, optional_unique_files, unique_files,
 };
 use crate::deployments::model::DeploymentType;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, OtherTypesField};
@@ -46,6 +47,7 @@ pub struct SiteEdit {
 pub struct SiteChangesRequest {
     /// New files, and other bytes of those that are there.
     #[serde(default, deserialize_with = "optional_unique_files")]
+    #[schema(value_type = Option<BTreeMap<String, FileSource>>)]
     pub set: Option<FileSources>,
     /// Paths of files that go.
     pub delete: Option<Vec<String>>,
@@ -63,10 +65,13 @@ pub struct CreateSiteRevision {
     pub base_revision_id: Option<String>,
     /// All files by their paths.
     #[serde(default, deserialize_with = "optional_unique_files")]
+    #[schema(value_type = Option<BTreeMap<String, FileSource>>)]
     pub files: Option<FileSources>,
     /// Changes of the base revision's files.
+    #[serde(default, deserialize_with = "optional_object")]
     pub changes: Option<SiteChangesRequest>,
     /// Options; those of the base revision if absent.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The site's title. If absent that of its `index.html`, where that is another file than before, else the active revision's.
     #[schema(max_length = 200)]
@@ -100,8 +105,10 @@ pub enum CreateRevisionRequest {
 pub struct RepublishSite {
     /// All files by their paths; one at least.
     #[serde(deserialize_with = "unique_files")]
+    #[schema(value_type = BTreeMap<String, FileSource>)]
     pub files: FileSources,
     /// Options; as they were, if absent.
+    #[serde(default, deserialize_with = "optional_object")]
     pub options: Option<SiteOptions>,
     /// The site's title. If absent that of its `index.html`, where that is another file than before, else as it was.
     #[schema(max_length = 200)]
