@@ -82,7 +82,11 @@ impl Client {
             bytes.extend_from_slice(&chunk[..read]);
         };
         let head = std::str::from_utf8(&bytes[..end])?.to_owned();
-        let length = Length::parse(&bytes[..end])?;
+        let length = match status(&bytes) {
+            // It has no body, and says no length (RFC 9110, section 15.3.5).
+            Some(204) => Length::Bytes(0),
+            _ => Length::parse(&bytes[..end])?,
+        };
         while !length.is_whole(&bytes, end) {
             let read = self.stream.read(&mut chunk)?;
             if read == 0 {

@@ -25,12 +25,26 @@ pub(crate) struct Outcome {
     pub(crate) latencies: Vec<f64>,
 }
 
+/// Status of most answers.
+const OK: u16 = 200;
+
 /// Sends requests for `time` over `connections`: each connection sends the requests in turn, from a different start.
 pub(crate) fn run(
     address: SocketAddr,
     requests: &[Vec<u8>],
     connections: usize,
     time: Duration,
+) -> anyhow::Result<Outcome> {
+    run_expecting(address, requests, connections, time, OK)
+}
+
+/// Does what [`run`] does where the answers have another status.
+pub(crate) fn run_expecting(
+    address: SocketAddr,
+    requests: &[Vec<u8>],
+    connections: usize,
+    time: Duration,
+    status: u16,
 ) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -50,7 +64,13 @@ pub(crate) fn run(
             .enumerate()
             .map(|(number, stream)| {
                 let first = number * requests.len() / connections;
-                tokio::spawn(send_request(stream, Arc::clone(&requests), first, until))
+                tokio::spawn(send_request(
+                    stream,
+                    Arc::clone(&requests),
+                    first,
+                    until,
+                    status,
+                ))
             })
             .collect();
         let mut latencies = Vec::new();
@@ -120,7 +140,7 @@ async fn send(
         }
         let began = Instant::now();
         write_all(&mut stream, request).await?;
-        read_answer(&mut stream, &mut buffer).await?;
+        read_answer(&mut stream, &mut buffer, OK).await?;
         latencies.push(began.elapsed().as_secs_f64() * 1e6);
     }
     Ok(latencies)
@@ -131,6 +151,7 @@ async fn send_request(
     requests: Arc<[Vec<u8>]>,
     first: usize,
     until: Instant,
+    status: u16,
 ) -> anyhow::Result<Vec<f64>> {
     let mut buffer = vec![0; 64 * 1024];
     let mut latencies = Vec::with_capacity(4096);
@@ -139,7 +160,7 @@ async fn send_request(
     while began < until {
         let request = requests.next().context("nothing to ask for")?;
         write_all(&mut stream, request).await?;
-        read_answer(&mut stream, &mut buffer).await?;
+        read_answer(&mut stream, &mut buffer, status).await?;
         let ended = Instant::now();
         latencies.push((ended - began).as_secs_f64() * 1e6);
         began = ended;
@@ -156,7 +177,11 @@ async fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> anyhow::Result<(
     Ok(())
 }
 
-async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<()> {
+async fn read_answer(
+    stream: &mut TcpStream,
+    buffer: &mut [u8],
+    expected: u16,
+) -> anyhow::Result<()> {
     let mut filled = 0;
     let end = loop {
         filled += read(stream, &mut buffer[filled..]).await?;
@@ -164,7 +189,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Resul
             break end;
         }
     };
-    if status(buffer) != Some(200) {
+    if status(buffer) != Some(expected) {
         bail!(
             "an answer was {}",
             String::from_utf8_lossy(&buffer[..filled])

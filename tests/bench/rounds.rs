@@ -19,6 +19,8 @@ pub(crate) struct Contender<'a> {
     requests: &'a [Vec<u8>],
     /// Request that undoes a round; it is not measured.
     undo: Option<&'a [u8]>,
+    /// Status of its answers.
+    status: u16,
 }
 
 impl<'a> Contender<'a> {
@@ -27,7 +29,13 @@ impl<'a> Contender<'a> {
             server,
             requests,
             undo: None,
+            status: 200,
         }
+    }
+
+    /// Has its answers be of another status.
+    pub(crate) fn answering(self, status: u16) -> Self {
+        Self { status, ..self }
     }
 
     /// Adds a request that undoes a round.
@@ -39,7 +47,8 @@ impl<'a> Contender<'a> {
     }
 
     fn run(&self, connections: usize, time: Duration) -> anyhow::Result<load::Outcome> {
-        load::run(self.server.address, self.requests, connections, time)
+        let (address, requests) = (self.server.address, self.requests);
+        load::run_expecting(address, requests, connections, time, self.status)
     }
 
     fn round(&self, connections: usize, into: &mut Figures) -> anyhow::Result<()> {

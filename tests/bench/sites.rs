@@ -72,12 +72,18 @@ fn publish(owner: &mut Owner, slug: &str, all: &Value) -> anyhow::Result<()> {
     let mut parts = entries.chunks(300);
     let first: Map<String, Value> = owned(parts.next().context("no files")?);
     let site = json!({ "type": "site", "requested_slug": slug, "files": first });
-    let made = owner.send("POST", "/frontends", &site)?.0;
-    let mut live = text(&made, "active_revision_id")?;
+    owner.send("POST", "/frontends", &site)?;
+    let mut live = live_revision(owner, slug)?;
     for part in parts {
         live = change(owner, slug, &live, &json!({ "set": owned(part) }))?.0;
     }
     Ok(())
+}
+
+fn live_revision(owner: &mut Owner, slug: &str) -> anyhow::Result<String> {
+    let path = format!("/frontends/{slug}/revisions");
+    let listed = owner.send("GET", &path, &json!({}))?.0;
+    text(&listed, "active_revision_id")
 }
 
 fn owned(part: &[(&String, &Value)]) -> Map<String, Value> {
@@ -115,8 +121,7 @@ fn measure_publications(owner: &mut Owner, goals: &mut Goals) -> anyhow::Result<
     let whole = began.elapsed().as_secs_f64();
     print_line(&format!("all of them: {whole:.2} s"))?;
     goals.at_most("a thousand files: s", whole, 10.0);
-    let found = owner.send("GET", "/frontends/thousand", &json!({}))?.0;
-    let mut live = text(&found, "active_revision_id")?;
+    let mut live = live_revision(owner, "thousand")?;
     let mut took = Vec::new();
     for round in 0..ROUNDS {
         let changed = distinct_text(7, 100 + round, FILE_BYTES);
@@ -141,8 +146,7 @@ fn measure_releases(owner: &mut Owner, goals: &mut Goals) -> anyhow::Result<()> 
     ))?;
     for (slug, count) in [("small", 1), ("large", MANY_FILES)] {
         publish(owner, slug, &files(count, 64, 2))?;
-        let found = owner.send("GET", &format!("/frontends/{slug}"), &json!({}))?;
-        let first = text(&found.0, "active_revision_id")?;
+        let first = live_revision(owner, slug)?;
         let (mut promoted, mut rolled_back, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let set = json!({ "set": { "index.html": { "text": format!("round {round}") } } });
@@ -198,11 +202,12 @@ fn measure_views(
     let file = [client::get(svc.address, "/file/page.html", "br")];
     let missing = [client::get(svc.address, "/large/nothing.js", "br")];
     await_encoding(svc, "/file/page.html")?;
-    for (case, requests, throughput, cost) in [
-        ("10 KB", &file, 0.95, 1.05),
-        ("404 of many", &missing, 0.9, f64::INFINITY),
+    for (case, requests, status, throughput, cost) in [
+        ("10 KB", &file, 200, 0.95, 1.05),
+        ("404 of many", &missing, 404, 0.9, f64::INFINITY),
     ] {
-        let contenders = [Contender::new(svc, requests), Contender::new(svc, &page)];
+        let asked = Contender::new(svc, requests).answering(status);
+        let contenders = [asked, Contender::new(svc, &page)];
         let [ours, theirs] = compare(&contenders, CONNECTIONS)?;
         ours.print(case, "file")?;
         theirs.print("", "page")?;
@@ -223,6 +228,8 @@ fn measure_views(
     for (name, bytes) in [("1.bin", 1 << 20), ("10.bin", 10 << 20)] {
         let content: Vec<u8> = (0..bytes).map(|at: usize| (at * 31 % 251) as u8).collect();
         std::fs::write(folder.join(name), &content)?;
+        // The server has closed a connection that was idle for as long as the rounds take.
+        owner.reconnect(svc)?;
         owner.put_file(&format!("/frontends/file/files/{name}"), &content)?;
         let ours = [client::get(
             svc.address,
@@ -280,6 +287,7 @@ fn measure_beside(svc: &Running, owner: &mut Owner, goals: &mut Goals) -> anyhow
     let request = [client::get(svc.address, "/page", "br")];
     let quiet = load::run(svc.address, &request, VISITORS, BESIDE)?;
     let quiet = quantile(&quiet.latencies, 0.99) / 1e3;
+    owner.reconnect(svc)?;
     let beside = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| {
             let began = Instant::now();

@@ -45,6 +45,7 @@ use crate::deployments::shares::routes as shares;
 use crate::envelope::routes as envelope;
 use crate::guides::Guides;
 use crate::guides::routes as guides;
+use crate::http::client_ip::ClientIp;
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{self, RateLimitRule};
@@ -145,6 +146,11 @@ impl HostRouters {
     }
 }
 
+/// Route of the files of sites.
+pub const FILE_ROUTE: &str = "/{slug}/{*path}";
+/// First segments of other routes below the address of a page.
+const ROUTED_BELOW_PAGES: [&str; 7] = ["_svc", "api", "auth", "mcp", "payments", "raw", "ws"];
+
 /// Whether a request is a page view, which [`view`] answers as the route `GET /{slug}` does.
 pub fn is_view(host: &HostKind, request: &Request) -> bool {
     let pages = host.has_pages();
@@ -168,6 +174,26 @@ pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
         .into_response()
 }
 
+/// Whether a request is a view of a file below an address that may be a site's, which [`view_file`] answers as the route
+/// [`FILE_ROUTE`] does. Its path is in the canonical form.
+pub fn is_file_view(host: &HostKind, request: &Request) -> bool {
+    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
+    pages && request.method() == Method::GET && slug_of_file(request.uri().path()).is_some()
+}
+
+/// Answers a view of a file without the router, for the same reason; `at_root` says that the mount is the root of the host.
+pub async fn view_file(
+    app: &App,
+    (host, at_root): (&HostKind, bool),
+    request: Request,
+) -> Response {
+    let (parts, _) = request.into_parts();
+    let slug = slug_of_file(parts.uri.path()).unwrap_or_default();
+    let showing = pages::show_file(&app.serving, (host, at_root), slug, &parts);
+    // It is larger than the answer to a page's view, which has no room for it.
+    Box::pin(showing).await.into_response()
+}
+
 /// Whether a request is a call of an action, which [`call`] answers as the route `POST /{slug}/api/op` does.
 pub fn is_call(host: &HostKind, request: &Request) -> bool {
     let pages = host.has_pages();
@@ -175,7 +201,16 @@ pub fn is_call(host: &HostKind, request: &Request) -> bool {
 }
 
 /// Answers a call of an action without the router, for the same reason.
-pub async fn call(app: &App, context: CallContext<'_>, request: Request) -> Response {
+pub async fn call(
+    app: &App,
+    (host, client, request_id): (&HostKind, &ClientIp, &str),
+    request: Request,
+) -> Response {
+    let context = CallContext {
+        host,
+        client,
+        request_id,
+    };
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
     calls::call(&app.calls, context, slug, request).await
@@ -185,6 +220,14 @@ pub async fn call(app: &App, context: CallContext<'_>, request: Request) -> Resp
 pub fn called_slug(uri: &Uri) -> Option<&str> {
     let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
+}
+
+/// Returns the slug of a path below it that no route has but that of files.
+fn slug_of_file(path: &str) -> Option<&str> {
+    let (slug, below) = path.strip_prefix('/')?.split_once('/')?;
+    let first = below.split('/').next().unwrap_or_default();
+    let is_routed = below.is_empty() || ROUTED_BELOW_PAGES.contains(&first);
+    (!is_routed && is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
 /// Returns the slug, if the canonical path is nothing but a slug.

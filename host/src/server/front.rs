@@ -24,7 +24,6 @@ use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
 use super::proxy::{Destination, ProxiedRequest, RequestProxy};
 use crate::app::{App, SharedApp};
-use crate::backends::calls::routes::CallContext;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
@@ -109,13 +108,13 @@ pub(super) async fn handle_request(
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
             (RequestKind::View, run_for(client, guard, answer).await)
         }
+        Ok(AdmittedRequest::File(host, client, at_root)) => {
+            let answer = router::view_file(app, (&host, at_root), request).instrument(span);
+            (RequestKind::File, run_for(client, guard, answer).await)
+        }
         Ok(AdmittedRequest::Call(host, client)) => {
-            let context = CallContext {
-                host: &host,
-                client: &client,
-                request_id: &request_id,
-            };
-            let answer = catch_panic(router::call(app, context, request).instrument(span));
+            let answer = router::call(app, (&host, &client, &request_id), request);
+            let answer = catch_panic(answer.instrument(span));
             (RequestKind::Call, run_guarded(guard, answer).await)
         }
         Ok(AdmittedRequest::Route(host, client)) => {
@@ -283,6 +282,7 @@ fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
 #[derive(Clone, Copy)]
 enum RequestKind {
     View,
+    File,
     Call,
     Routed,
     /// Answered by another node, which knows the route.
@@ -294,6 +294,7 @@ impl RequestKind {
     fn name(self) -> Option<&'static str> {
         match self {
             Self::View => Some(telemetry::PAGE_ROUTE),
+            Self::File => Some(router::FILE_ROUTE),
             Self::Call => Some(telemetry::CALL_ROUTE),
             Self::Routed => None,
             Self::Proxied => Some(PROXIED_ROUTE),
@@ -425,6 +426,8 @@ enum AdmittedRequest {
     Answered(Box<Response>),
     /// A page view, which skips the router. The look-up of a page that is not in memory counts for the client.
     View(HostKind, ClientIp),
+    /// A view of a file below an address that may be a site's, which skips the router, too; and whether the mount is the root of the host.
+    File(HostKind, ClientIp, bool),
     /// A call of an action, which skips the router, too.
     Call(HostKind, ClientIp),
     /// Any other request, for the router of the host.
@@ -483,7 +486,6 @@ fn admit_request(
         return Ok(AdmittedRequest::Call(host, client));
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
-    let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
     let path = request.uri().path();
     let canonical = match &missing {
         // Its path has no canonical form, and no route sees it.
@@ -494,6 +496,10 @@ fn admit_request(
         }),
     };
     let canonical = canonical?;
+    if missing.is_none() && canonical.is_none() && router::is_file_view(&host, request) {
+        return Ok(AdmittedRequest::File(host, client, at_root));
+    }
+    let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
     if let Some(missing) = missing {
         request.extensions_mut().insert(missing);
     }

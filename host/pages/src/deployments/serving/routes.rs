@@ -126,8 +126,26 @@ pub async fn site_file(
     Path(SitePath { slug }): Path<SitePath>,
     request: Parts,
 ) -> Result<Response, Problem> {
-    let at = SiteAddress::of(&context, &slug);
-    let answered = show_site(&serving, at, &request).await?;
+    show_file(&serving, (&context.host, context.at_root), &slug, &request).await
+}
+
+/// Answers a request for a path below the address of a site; `at_root` says that the client has left out the slug.
+///
+/// # Errors
+/// Problems that the route lists.
+pub async fn show_file(
+    serving: &PageService,
+    (host, at_root): (&HostKind, bool),
+    slug: &str,
+    request: &Parts,
+) -> Result<Response, Problem> {
+    let at = SiteAddress {
+        host,
+        at_root,
+        slug,
+        missing: None,
+    };
+    let answered = show_site(serving, at, request).await?;
     answered.ok_or_else(Problem::not_found)
 }
 
