@@ -9,7 +9,6 @@ use super::bindings::gate::svc::gate::types;
 use super::engine::{self, CallFailure, GuestFunction};
 use super::lane::{JobCancellation, LaneBusy};
 use super::limits::SharedBudget;
-use super::metrics::CallUsage;
 use super::renderer::truncate_message;
 use super::slot::{GuestNotReady, LoadedGuest};
 use super::trial::{AttemptOutcome, GuestAttempt, resolve_attempt};
@@ -98,13 +97,7 @@ async fn judge_with_guest(
     };
     let called = match inner.checks.run(job).await {
         Ok(called) => called,
-        Err(busy) => {
-            return GuestAttempt {
-                outcome: Err(busy.into()),
-                end: AttemptOutcome::Busy,
-                used: CallUsage::default(),
-            };
-        }
+        Err(busy) => return GuestAttempt::busy(busy),
     };
     budget.charge(&called.used);
     let mut end = called

@@ -56,6 +56,20 @@ pub(super) struct GuestAttempt<T> {
     pub(super) used: CallUsage,
 }
 
+impl<T, E> GuestAttempt<Result<T, E>> {
+    /// Attempt that no worker was free for.
+    pub(super) fn busy<B>(busy: B) -> Self
+    where
+        E: From<B>,
+    {
+        Self {
+            outcome: Err(busy.into()),
+            end: AttemptOutcome::Busy,
+            used: CallUsage::default(),
+        }
+    }
+}
+
 /// A guest that was rolled back automatically.
 #[derive(Clone, Debug)]
 pub struct RolledBackGuest {

@@ -39,7 +39,7 @@ struct CrashInstallation {
 }
 
 /// State before the death.
-struct Before {
+struct StateBeforeDeath {
     project: String,
     live: String,
     draft: String,
@@ -152,7 +152,7 @@ async fn put(at: &OwnerProcess<'_>, path: &str, bytes: &[u8]) -> Option<u16> {
 }
 
 /// A project with a site of a small file and a large one, a draft of it, and a file that waits.
-async fn populate(at: &OwnerProcess<'_>) -> Before {
+async fn populate(at: &OwnerProcess<'_>) -> StateBeforeDeath {
     let (status, project) = at.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
     let project = text(&project["id"]);
@@ -173,7 +173,7 @@ async fn populate(at: &OwnerProcess<'_>) -> Before {
     let draft = json!({ "base_revision_id": live, "changes": set });
     let (status, draft) = at.post(&path, draft).await;
     assert_eq!(status, 200, "{draft}");
-    Before {
+    StateBeforeDeath {
         draft: text(&draft["revision"]["revision_id"]),
         project,
         live,
@@ -182,7 +182,7 @@ async fn populate(at: &OwnerProcess<'_>) -> Before {
 }
 
 /// Returns the request during which the server dies at a point, or after which it does.
-fn request_at_point(point: &str, before: &Before) -> Request {
+fn request_at_point(point: &str, before: &StateBeforeDeath) -> Request {
     let frontends = format!("/{}/frontends", before.project);
     let site = format!("{frontends}/site");
     let file = |text: &str| json!({ "text": text });
@@ -230,7 +230,7 @@ fn page_after(point: &str) -> Option<&'static str> {
 }
 
 /// Holds the server to what must be there after a death at a point.
-async fn assert_whole(point: &str, at: &OwnerProcess<'_>, before: &Before) {
+async fn assert_whole(point: &str, at: &OwnerProcess<'_>, before: &StateBeforeDeath) {
     let page = at.process.get("/site/").await;
     let large = at.process.get("/site/large").await;
     match page_after(point) {

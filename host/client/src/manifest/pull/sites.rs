@@ -160,7 +160,7 @@ impl PullPlan {
                 }
                 continue;
             }
-            // What a link shows once the file that it leads to is written.
+            // A link shows the file that it leads to, as it will be written.
             let shown = target.and_then(|target| match remote.files.get(&*target) {
                 Some(file) => Some(file.digest),
                 None => digest(&target),

@@ -76,7 +76,7 @@ impl BlockedContent {
         }
     }
 
-    /// Reads the list, once: whoever loads content to show it calls this first.
+    /// Reads the list, once. This comes before any load of content that is shown.
     ///
     /// # Errors
     /// The database's.

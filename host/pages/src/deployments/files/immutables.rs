@@ -1,8 +1,8 @@
 //! Immutable files: a site's new ones are compared with those that were live before anything is stored, and once more, by one digest,
 //! in the transaction that makes them live.
 //!
-//! What was live is one object a site (`sites/immutables.rs`), which the site's row names. A draft keeps the object that it was compared
-//! with, and the one that takes its place when the draft is live, so that a release swaps two digests, however many files there are. If
+//! The files that were live are one object a site (`sites/immutables.rs`), which the row of the site names. A draft keeps the object that it
+//! was compared with, and the one that takes its place when the draft is live, so that a release swaps two digests, whatever the files. If
 //! the site's object is another one by then, the draft is compared anew. What was live once needs no comparison: its files are in the
 //! object, and an object is only ever replaced by one with more in it.
 

@@ -20,8 +20,8 @@ const FILES_PER_STEP: u32 = 500;
 
 /// Manifests of an owner above which reading all of them is much work.
 const MANY_MANIFESTS: usize = 50;
-/// Time for which the files of an owner with many manifests are not looked through again: whoever ends a revision each second does not
-/// keep the sweep from others.
+/// Time for which the files of an owner with many manifests are not looked through again. An owner who ends a revision each second
+/// does not keep the sweep from others.
 const REST: Duration = Duration::from_secs(30);
 
 /// Owners whose files were looked through a short time ago, with much work, and the time at which their rest ends.

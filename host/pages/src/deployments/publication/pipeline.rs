@@ -431,7 +431,7 @@ impl PublicationPipeline {
         site: SiteManifest,
         announce: impl FnOnce([Digest; 2]),
     ) -> Result<StoredPublication, PublishError> {
-        // Its files may ask for it.
+        // Files of the site may ask for the runtime.
         self.runtimes.ensure_newest_stored().await?;
         let size = site.size();
         let writing = self.sandbox.page_lane().run(move |_| {
