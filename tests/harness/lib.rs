@@ -6,6 +6,7 @@ pub mod browser;
 pub mod bucket;
 pub mod cluster;
 pub mod disk;
+pub mod dns;
 pub mod fake_stripe;
 mod fault_points;
 mod file_model;

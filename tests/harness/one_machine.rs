@@ -52,6 +52,7 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
         "they make a backup, restore one, or check the files: a node refuses these commands",
         &[
             "backups::",
+            "domains::operators::a_restored_domain",
             "hosting::namespaces::a_deleted_namespace",
             "hosting::the_status_counts_against_the_caps",
             "members::backups::",

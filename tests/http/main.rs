@@ -21,6 +21,7 @@ mod crashes;
 mod ddl;
 mod diagrams;
 mod documents;
+mod domains;
 mod dry_runs;
 mod durability;
 mod earlier_installation;

@@ -40,7 +40,8 @@ async def main(endpoint, mode):
             assert json.loads(result.content[0].text) == answer
             if refused:
                 assert answer["code"] == expected, answer
-            if not refused or step.get("users"):
+            # DNS proves nothing here.
+            if not refused or step.get("users") or step.get("counts"):
                 called.add((step["tool"], step["arguments"].get("action", "")))
             if refused:
                 continue

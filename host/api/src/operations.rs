@@ -78,6 +78,12 @@ fn rows() -> Vec<OperationMetadata> {
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
         "put_blob" deployments::files::operations::put, at Control, changes [];
+        "list_domains" "manage_project" "domains" projects::domains::operations::list, at Control;
+        "add_domain" "manage_project" "add_domain" projects::domains::operations::create, at Control, changes [DomainCreate];
+        "get_domain" projects::domains::operations::get, at Control;
+        "update_domain" projects::domains::operations::update, at Control, changes [DomainUpdate];
+        "verify_domain" "manage_project" "verify_domain" projects::domains::operations::verify, at Control, changes [DomainVerify];
+        "remove_domain" "manage_project" "remove_domain" projects::domains::operations::delete, at Control, changes [DomainDelete];
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];
         "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, at Control, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list, at Control;

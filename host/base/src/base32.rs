@@ -7,7 +7,7 @@ const LENGTH: usize = 26;
 const BITS_PER_DIGIT: u32 = 5;
 
 /// Returns the characters of a number.
-pub(crate) fn encode(number: u128) -> String {
+pub fn encode(number: u128) -> String {
     let digit = |place: usize| {
         let [lowest, ..] = (number >> (BITS_PER_DIGIT as usize * place)).to_le_bytes();
         char::from(DIGITS[usize::from(lowest & 31)])
@@ -16,7 +16,7 @@ pub(crate) fn encode(number: u128) -> String {
 }
 
 /// Reads a number; `None` for any other text than [`encode`] returns.
-pub(crate) fn decode(text: &str) -> Option<u128> {
+pub fn decode(text: &str) -> Option<u128> {
     if text.len() != LENGTH {
         return None;
     }

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod base32;
+pub mod base32;
 pub mod clock;
 mod counts;
 pub mod digest;

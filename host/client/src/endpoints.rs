@@ -144,6 +144,14 @@ endpoints! {
     ADD_PRICE: POST "/api/v1/projects/{id}/payments/catalog" [] {"key" "product_name" "description" "label" "amount" "currency" "recurring" "interval" "replaces"} creates => PRICE;
     /// Takes a price off the catalog.
     WITHDRAW_PRICE: DELETE "/api/v1/projects/{id}/payments/catalog/{pid}" [] {} => PRICE;
+    /// Lists domains.
+    DOMAINS: GET "/api/v1/projects/{id}/domains" [] {} => DOMAINS;
+    /// Adds a domain.
+    ADD_DOMAIN: POST "/api/v1/projects/{id}/domains" [] {"name" "redirect_to"} => DOMAIN;
+    /// Checks a domain.
+    VERIFY_DOMAIN: POST "/api/v1/projects/{id}/domains/{name}/verify" [] {} once => DOMAIN;
+    /// Removes a domain.
+    REMOVE_DOMAIN: DELETE "/api/v1/projects/{id}/domains/{name}" [] {} => NOTHING;
     /// Describes the API.
     DESCRIPTION: GET "/api/v1/openapi.json" [] {} => DESCRIPTION;
 }

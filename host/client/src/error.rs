@@ -168,9 +168,11 @@ impl CliFailure {
     }
 
     /// Whether to wait and send the request again: the server has no room. If it went away, it may have done what was asked for, so
-    /// only a `repeatable` request is sent again.
+    /// only a `repeatable` request is sent again. What a server is not set up for does not come by waiting.
     pub(super) fn is_worth_waiting(&self, repeatable: bool) -> bool {
-        self.exit == FailureExitCode::Busy && (repeatable || self.code() != "interrupted")
+        let code = self.code();
+        let is_busy = self.exit == FailureExitCode::Busy && !code.ends_with("_unconfigured");
+        is_busy && (repeatable || code != "interrupted")
     }
 
     /// Whether the failure has this title.
@@ -529,6 +531,7 @@ mod tests {
             (503, "database_busy", true, true),
             (503, "interrupted", false, true),
             (409, "slug_conflict", false, false),
+            (503, "domains_unconfigured", false, false),
         ] {
             let failure = problem(status, json!({ "code": code }));
             assert_eq!(failure.is_worth_waiting(false), once, "{code}");

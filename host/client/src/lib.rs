@@ -11,6 +11,7 @@ mod audit_log;
 mod backends;
 mod desktop;
 mod difference;
+mod domains;
 pub mod endpoints;
 mod error;
 mod file_watcher;
@@ -48,9 +49,10 @@ use self::output::{OutputFormat, print_error};
 use svc_base::terminal;
 use svc_sources::ContentType;
 
+pub use domains::DomainChangeCommand;
 pub use manifest::{DevServerSettings, FolderDevCommand, StartedDevServer};
 pub use profile::ServerSelectionArgs;
-pub use projects::{EnvironmentArgs, ProjectChangeCommand};
+pub use projects::{EnvironmentArgs, ProjectChangeCommand, ProjectSelectionArgs};
 
 /// A running command. It is boxed, so that its code is made in this package and not where it is awaited.
 pub type RunningCommand<'a> = Pin<Box<dyn Future<Output = ExitCode> + 'a>>;
@@ -170,6 +172,20 @@ pub fn show_project<'a>(
 
 /// Creates, changes or deletes a project.
 pub fn change_project(change: ProjectChangeCommand) -> RunningCommand<'static> {
+    Box::pin(async move { exit_code(json_requested(), change.run().await) })
+}
+
+/// Lists the domains of one of the caller's projects.
+pub fn list_domains<'a>(
+    remote: &'a ServerSelectionArgs,
+    json: bool,
+    project: &'a ProjectSelectionArgs,
+) -> RunningCommand<'a> {
+    Box::pin(async move { exit_code(json, domains::list(remote, json, project).await) })
+}
+
+/// Adds, verifies or removes a domain.
+pub fn change_domain(change: DomainChangeCommand) -> RunningCommand<'static> {
     Box::pin(async move { exit_code(json_requested(), change.run().await) })
 }
 

@@ -67,6 +67,11 @@ impl EnvironmentArgs {
 }
 
 impl ProjectSelectionArgs {
+    /// Whether the command line names a project, or an environment of a folder.
+    pub fn is_named(&self) -> bool {
+        self.project.is_some() || self.environment.env.is_some()
+    }
+
     /// Name of the environment of a folder, where one is chosen.
     pub(super) fn environment(&self) -> Option<String> {
         self.environment.name()

@@ -68,6 +68,8 @@ enum MemberRule {
     Action,
     /// Name of a project.
     Project,
+    /// A host name.
+    Host,
     /// An absolute `http` or `https` URL.
     Url,
     /// A time, or a cursor of a list.
@@ -150,6 +152,28 @@ const PRICE_MEMBERS: &[MemberConstraint] = &[
     ("created_at", MemberRule::Cursor),
 ];
 
+const DOMAIN_MEMBERS: &[MemberConstraint] = &[
+    ("name", MemberRule::Host),
+    ("state", MemberRule::Word),
+    ("redirect_to", MemberRule::Host),
+    ("created_at", MemberRule::Cursor),
+    ("verified_at", MemberRule::Cursor),
+    ("checked_at", MemberRule::Cursor),
+    (
+        "certificate",
+        MemberRule::Document(&[
+            ("state", MemberRule::Word),
+            ("not_after", MemberRule::Cursor),
+        ]),
+    ),
+    ("records", MemberRule::List(RECORD_MEMBERS)),
+];
+const RECORD_MEMBERS: &[MemberConstraint] = &[("type", MemberRule::Id), ("name", MemberRule::Host)];
+
+pub(super) const DOMAIN: ResponseConstraints =
+    ResponseConstraints::new(SMALL_BYTES, DOMAIN_MEMBERS);
+pub(super) const DOMAINS: ResponseConstraints =
+    ResponseConstraints::new(LIST_BYTES, &[("domains", MemberRule::List(DOMAIN_MEMBERS))]);
 pub(super) const NOTHING: ResponseConstraints = ResponseConstraints::new(SMALL_BYTES, &[]);
 pub(super) const SHARE: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,
@@ -332,6 +356,10 @@ impl MemberRule {
             Self::Action => is_action_name(text),
             Self::Project => is_project_name(text),
             Self::Url => is_web_url(text),
+            Self::Host => {
+                let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                begins && all(253, |b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+            }
             // Without a first character that would make it an option of the next command.
             Self::Cursor => {
                 let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());

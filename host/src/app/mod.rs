@@ -46,6 +46,7 @@ use crate::mcp::app::AppToolServices;
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutServices;
 use crate::projects::Projects;
+use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
@@ -153,6 +154,8 @@ shared! {
     live_queries: LiveQueryServices,
     /// Projects, which contain frontends and a backend.
     projects: Projects,
+    /// Domains of projects.
+    domains: Domains,
     /// Signed-in visitors.
     visitors: Arc<Visitors>,
     /// The development issuer, if there is one.
@@ -229,10 +232,9 @@ impl App {
         let foundation = &services.foundation;
         let infra = foundation.infra.clone();
         let calls = services.calls();
-        let metrics = Arc::clone(&services.metrics);
         let idempotency_key = foundation.secrets.idempotency.clone();
         Ok(Self {
-            app_tools: AppToolServices::new(calls.clone(), metrics, infra.clock.clone()),
+            app_tools: services.app_tools(&calls),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
@@ -240,7 +242,6 @@ impl App {
             live_queries: services.live_queries(),
             dev_issuer: DevIssuer::new(&infra)?.map(Arc::new),
             landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
-            hosts: Arc::new(ServerHostNames::new(&infra.config)),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
             idempotency: IdempotencyService::new(infra.clone(), idempotency_key),
@@ -267,6 +268,8 @@ impl App {
             exporter: services.exporter,
             workspaces: services.workspaces,
             projects: services.projects,
+            hosts: Arc::clone(services.domains.hosts()),
+            domains: services.domains,
             authenticator: services.authenticator,
             visitors: services.visitors,
             purger: services.purger,

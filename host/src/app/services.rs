@@ -24,13 +24,16 @@ use crate::envelope::ProjectLifecycle;
 use crate::gauges::ServerGauges;
 use crate::guests;
 use crate::http::held_answers::HeldAnswerBudget;
+use crate::http::hosts::ServerHostNames;
 use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
 use crate::mcp::ToolServices;
+use crate::mcp::app::AppToolServices;
 use crate::outbound::{NO_ROOT_CERTIFICATES, OutboundClient};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutServices;
 use crate::projects::Projects;
+use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::realtime::live::LiveQueries;
 use crate::realtime::live::routes::LiveQueryServices;
@@ -74,6 +77,7 @@ pub(super) struct DomainServices {
     pub(super) exporter: Arc<BackendExporter>,
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
+    pub(super) domains: Domains,
     pub(super) authenticator: Authenticator,
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<EdgePurger>>,
@@ -177,8 +181,17 @@ impl ServiceDependencies {
         &self,
         projects: &Projects,
         deployments: &DeploymentServices,
-        definitions: DefinitionReleases,
+        (backends, migrations, definitions): (
+            &Arc<Backends>,
+            &Arc<MigrationService>,
+            &Arc<ActionDefinitions>,
+        ),
     ) -> ProjectReleases {
+        let definitions = DefinitionReleases::new(
+            Arc::clone(backends),
+            Arc::clone(migrations),
+            Arc::clone(definitions),
+        );
         let revisions = Arc::clone(&deployments.revisions);
         ProjectReleases::new(self.infra.clone(), projects.clone(), revisions, definitions)
     }
@@ -196,15 +209,25 @@ impl ServiceDependencies {
         &self,
         projects: &Projects,
         serving: &Arc<PageService>,
+        hosts: &Arc<ServerHostNames>,
     ) -> anyhow::Result<Arc<Visitors>> {
         let visitors = Visitors::new(
             self.infra.clone(),
             &self.secrets.sign_in,
             projects.clone(),
             Arc::clone(serving),
+            Arc::clone(hosts),
             &self.outbound,
         )?;
         Ok(Arc::new(visitors))
+    }
+
+    /// Opens the domains, whose rows are read.
+    async fn domains(&self, workspaces: &Workspaces) -> anyhow::Result<Domains> {
+        let (infra, secret) = (self.infra.clone(), self.secrets.domains.clone());
+        let workspaces = workspaces.clone();
+        let opening = tokio::task::spawn_blocking(|| Domains::open(infra, workspaces, secret));
+        opening.await?.context("reading the domains")
     }
 
     fn purger(&self) -> Option<Arc<EdgePurger>> {
@@ -320,7 +343,8 @@ impl DomainServices {
         let workspaces = foundation.workspaces();
         let projects = foundation.projects(&workspaces);
         let authenticator = foundation.authenticator(&workspaces)?;
-        let visitors = foundation.visitors(&projects, &deployments.serving)?;
+        let domains = foundation.domains(&workspaces).await?;
+        let visitors = foundation.visitors(&projects, &deployments.serving, domains.hosts())?;
         let paying = foundation.payment_services(&projects)?;
         let teardown = ProjectLifecycle::new(
             (infra.control.clone(), infra.clock.clone()),
@@ -334,12 +358,8 @@ impl DomainServices {
         let config = Arc::clone(&infra.config);
         let accounts = Accounts::new(workspaces.clone(), teardown.clone(), paying.billing, config);
         let migrations = Arc::new(MigrationService::new(&backends));
-        let releasing = DefinitionReleases::new(
-            Arc::clone(&backends),
-            Arc::clone(&migrations),
-            Arc::clone(&definitions),
-        );
-        let releases = foundation.releases(&projects, &deployments, releasing);
+        let definers = (&backends, &migrations, &definitions);
+        let releases = foundation.releases(&projects, &deployments, definers);
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
@@ -362,6 +382,7 @@ impl DomainServices {
             backends,
             workspaces,
             projects,
+            domains,
             authenticator,
             visitors,
             teardown,
@@ -386,12 +407,19 @@ impl DomainServices {
         }
     }
 
+    /// Returns the state of the tools of pages.
+    pub(super) fn app_tools(&self, calls: &CallServices) -> AppToolServices {
+        let metrics = Arc::clone(&self.metrics);
+        AppToolServices::new(calls.clone(), metrics, self.foundation.infra.clock.clone())
+    }
+
     /// Returns the state of the tools.
     pub(super) fn tools(&self) -> ToolServices {
         ToolServices {
             authenticator: self.authenticator.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
+            domains: self.domains.clone(),
             envelope: self.teardown.clone(),
             shares: Arc::clone(&self.deployments.shares),
             frontends: Arc::clone(&self.deployments.frontends),

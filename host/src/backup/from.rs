@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::task::spawn_blocking;
 use url::Url;
 
-use super::make::{BACKENDS, CONTENT, CONTROL};
+use super::make::{BACKENDS, CONTENT, CONTROL, prepare_control_copy};
 use super::outcome::CopyStats;
 use super::restore::{GUESTS, clean_up};
 use super::{BackupProgressFn, BackupStage, millis, switch};
@@ -285,8 +285,7 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
         let guests = directory.join(GUESTS);
         let missing = cluster::restore_installed(self.bucket, &control, &guests).await?;
         restored.errors.extend(missing);
-        restored.one_time_left_out =
-            operators::remove_one_time_shares(&control, clock.now()).await?;
+        restored.one_time_left_out = prepare_control_copy(&control, clock.now()).await?;
         let wanted = operators::referenced_content(&control).await?;
         let mut content = ObjectDirectory::new(disk::ensure_subdirectory(new, CONTENT)?);
         self.copy_content(wanted, &mut content, &mut restored, watch)

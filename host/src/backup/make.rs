@@ -17,6 +17,7 @@ use crate::control::{self, ControlDatabase, ControlSnapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
 use crate::guests::{self, WorldFolder};
+use crate::projects::domains;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
@@ -120,6 +121,17 @@ async fn open_object_source(
     }
 }
 
+/// Changes what is not to be restored as it is: removes one-time shares, and has every domain be checked before it is served. Returns the
+/// number of shares that it has removed.
+pub(super) async fn prepare_control_copy(
+    control: &ControlDatabase,
+    now: Timestamp,
+) -> Result<usize, control::Error> {
+    let left_out = operators::remove_one_time_shares(control, now).await?;
+    domains::operators::require_checks(control).await?;
+    Ok(left_out)
+}
+
 /// Copies everything into a new state, and checks the copy; objects of an earlier backup that are damaged are copied again.
 async fn copy_installation(
     (data, control): (&Path, &ControlDatabase),
@@ -134,7 +146,7 @@ async fn copy_installation(
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = ControlDatabase::open(&directory)?;
-    let one_time_left_out = operators::remove_one_time_shares(&control, at).await?;
+    let one_time_left_out = prepare_control_copy(&control, at).await?;
     let wanted = operators::referenced_content(&control).await?;
     let source = ObjectCopier {
         from,

@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod config;
 mod dev;
+mod domain;
 mod guest;
 mod healthcheck;
 mod manual;
@@ -64,6 +65,9 @@ enum TerminalCommand {
     /// Look at projects, make, change and delete them
     #[command(subcommand)]
     Project(project::ProjectCommand),
+    /// Bring domains for a project; list all of a data directory, and take one down
+    #[command(subcommand)]
+    Domain(domain::DomainCommand),
     /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
     Dev(dev::DevCommand),
     /// Look at sign-in providers
@@ -134,6 +138,7 @@ pub fn main() -> ExitCode {
                 TerminalCommand::Dev(dev) => dev.run().await,
                 TerminalCommand::Provider(provider) => provider.run().await,
                 TerminalCommand::Project(project) => project.run().await,
+                TerminalCommand::Domain(domain) => domain.run().await,
                 TerminalCommand::Guest(guest) => guest.run().await,
                 TerminalCommand::Check(check) => check.run().await,
                 TerminalCommand::Backup(backup) => backup.run().await,

@@ -199,7 +199,9 @@ impl<L: Ledger> ServingNode<L> {
             | ControlChange::SessionEnded(_)
             | ControlChange::SessionsEnded(_)
             | ControlChange::ContentBlocked(_)
-            | ControlChange::ContentAllowed(_) => {}
+            | ControlChange::ContentAllowed(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         });
         let place = LedgerVisits::new(Arc::clone(self.run().ledger()), self.run().id());
         let views = mem::take(&mut *lock(&self.views));

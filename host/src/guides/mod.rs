@@ -67,6 +67,7 @@ guides! {
     "sign-in" "Your pages' visitors sign in.";
     "rooms" "Your pages send each other messages.";
     "payments" "Your pages sell something.";
+    "domains" "Your project answers at a domain of yours.";
     "live" "Your pages show the database as it is, now.";
     "agents" "You connect an agent.";
     "app-tools" "Your visitors' agents call your actions as tools.";

@@ -12,6 +12,7 @@ mod content;
 mod counts;
 mod deployment;
 mod dispatch;
+mod domain;
 mod forward;
 mod guest;
 mod installation;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 pub use counts::ShowCounts;
 pub use dispatch::{check_not_of_node, run_command, run_on_server};
+pub use domain::DomainOperation;
 pub use guest::{
     GuestChange, GuestChangeEffect, GuestChangeOutcome, SwitchGuest, check_guests_directory,
 };
@@ -139,6 +141,8 @@ operations! {
     parts {
         /// Looks at projects: a part of `svc project`.
         Project(project::ProjectOperation);
+        /// Looks at domains, takes one down, or puts it back: `svc domain`.
+        Domain(domain::DomainOperation);
         /// Asks for a rerender, or for how far it is: a part of `svc guest rerender`.
         Rerender(rerender::RerenderOperation);
         /// Counts what there is: a part of `svc status`.

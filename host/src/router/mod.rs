@@ -55,6 +55,7 @@ use crate::mcp::app::routes as app_tools;
 use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::payments::routes as payments;
+use crate::projects::domains::routes as domains;
 use crate::projects::routes as projects;
 use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
@@ -135,7 +136,7 @@ impl HostRouters {
         }
         match host {
             HostKind::Api | HostKind::Sites => &self.api,
-            HostKind::Project(_) => &self.project,
+            HostKind::Project(_) | HostKind::Domain(_) => &self.project,
             HostKind::Preview(_) => &self.preview,
             HostKind::Landing => &self.landing,
         }
@@ -149,13 +150,13 @@ const ROUTED_BELOW_PAGES: [&str; 7] = ["_svc", "api", "auth", "mcp", "payments",
 
 /// Whether a request is a page view, which [`view`] answers as the route `GET /{slug}` does.
 pub fn is_view(host: &HostKind, request: &Request) -> bool {
-    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
+    let pages = host.has_pages();
     pages && request.method() == Method::GET && slug_of_path(request.uri()).is_some()
 }
 
 /// Whether a request reads a page that may be in memory: a view, its head alone, or the source.
 pub fn reads_page(host: &HostKind, method: &Method, uri: &Uri) -> bool {
-    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
+    let pages = host.has_pages();
     let path = uri.path();
     let page = path.strip_suffix("/raw").filter(|page| !page.is_empty());
     let is_read = [Method::GET, Method::HEAD].contains(method);
@@ -192,7 +193,7 @@ pub async fn view_file(
 
 /// Whether a request is a call of an action, which [`call`] answers as the route `POST /{slug}/api/op` does.
 pub fn is_call(host: &HostKind, request: &Request) -> bool {
-    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
+    let pages = host.has_pages();
     pages && request.method() == Method::POST && called_slug(request.uri()).is_some()
 }
 
@@ -368,6 +369,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(releases::release).map(&owned))
         .routes(routes!(files::put_blob).map(&sent))
+        .routes(routes!(domains::create, domains::list).map(&owned))
+        .routes(routes!(domains::get, domains::update, domains::delete).map(&owned))
+        .routes(routes!(domains::verify).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, revisions::republish, frontends::delete).map(&owned))
         .routes(routes!(shares::claim).map(&owned))

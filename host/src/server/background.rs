@@ -165,6 +165,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         ControlOwner FORGET_INTERVAL "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
+        ControlOwner SWEEP_INTERVAL "checking domains" async |app| app.domains.check_due().await;
         ControlOwner TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
         DatabaseOwner FORGET_INTERVAL "forgetting history" async |app| app.backends.forget_old().await;
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
-use http::{Request, Version};
+use http::{Request, Uri, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -26,6 +26,7 @@ use super::admission::{ConnectionCounts, ConnectionPermit};
 use super::front::{self, Front, handle_request};
 use super::handshakes::{HandshakeCounts, HandshakeSlot};
 use super::proxy::RequestProxy;
+use super::tls_ask;
 use crate::app::SharedApp;
 use crate::http::client_timeout::{
     AnswerTracker, SEND_BUFFER_BYTES, SlowClientTimeout, TrackedAnswerGuard,
@@ -296,7 +297,7 @@ async fn stream_timeout(stop: watch::Receiver<bool>) {
     sleep(STREAM_STOP_TIMEOUT).await;
 }
 
-/// Serves operators: `GET /metrics` and nothing else.
+/// Serves operators: `GET /metrics`, `GET /tls/ask`, and nothing else.
 pub(super) async fn serve_operators(
     listener: TcpListener,
     app: SharedApp,
@@ -311,6 +312,9 @@ pub(super) async fn serve_operators(
         }
     };
     let named = axum::middleware::from_fn_with_state(address, front::check_listener);
+    let asked = app.clone();
+    let ask =
+        axum::routing::get(move |uri: Uri| async move { tls_ask::answer(&asked, &uri).await });
     let metrics = axum::routing::get(move || {
         let app = app.clone();
         async move {
@@ -335,6 +339,7 @@ pub(super) async fn serve_operators(
     });
     let router = axum::Router::new()
         .route("/metrics", metrics)
+        .route("/tls/ask", ask)
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(named)

@@ -102,7 +102,7 @@ pub(super) async fn handle_request(
     let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
-        Ok(AdmittedRequest::Preflight) => (RequestKind::Routed, preflight_response()),
+        Ok(AdmittedRequest::Answered(answer)) => (RequestKind::Routed, *answer),
         Ok(AdmittedRequest::View(host, client)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
@@ -422,8 +422,8 @@ impl AnswerFormat {
 }
 
 enum AdmittedRequest {
-    /// A CORS preflight, which is answered alike for every path of the host.
-    Preflight,
+    /// A request whose answer is known: a CORS preflight, or one to a domain that sends all of them to another origin.
+    Answered(Box<Response>),
     /// A page view, which skips the router. The look-up of a page that is not in memory counts for the client.
     View(HostKind, ClientIp),
     /// A view of a file below an address that may be a site's, which skips the router, too; and whether the mount is the root of the host.
@@ -470,6 +470,9 @@ fn admit_request(
     request_id: &str,
     request: &mut Request,
 ) -> Result<AdmittedRequest, Problem> {
+    if let Some(answer) = target.redirect(request.uri()) {
+        return Ok(AdmittedRequest::Answered(Box::new(answer)));
+    }
     let missing = target.missing_path(request);
     let at_root = match &missing {
         Some(missing) => missing.at_root,
@@ -504,7 +507,7 @@ fn admit_request(
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
-        return Ok(AdmittedRequest::Preflight);
+        return Ok(AdmittedRequest::Answered(Box::new(preflight_response())));
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
     if request.method() != Method::GET {

@@ -22,6 +22,7 @@ mod redirect;
 mod regate_tests;
 mod standby;
 mod takeover;
+mod tls_ask;
 mod tunnel;
 
 use std::io;
@@ -35,6 +36,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use self::proxy::RequestProxy;
+use self::redirect::PlainHttpNames;
 use self::standby::StandbyListeners;
 use crate::app::{App, SharedApp};
 use crate::backup;
@@ -42,12 +44,13 @@ use crate::cluster::{
     ClusterNode, ControlWait, ERRANDS_SERVICE, JoinedNode, ServingClusterNode, found,
 };
 use crate::config::{Config, Settings};
+use crate::control::ControlChange;
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
 use crate::guests::watch::{GuestWatcher, GuestWatcherHandle};
 use crate::operators::OperatorSocketListener;
 use crate::overview::status_file::StatusFile;
-use crate::tls::{FindLabelOwnerFn, LabelOwner, Names, Tls};
+use crate::tls::{FindLabelOwnerFn, LabelOwner, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -233,7 +236,7 @@ impl Server {
             ops,
             redirect,
         } = resources;
-        let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
+        let tls = open_tls(&app)?;
         let (stop, stopped) = watch::channel(false);
         let node = app.cluster.as_ref();
         let proxy = node.map(|node| Arc::new(RequestProxy::new(node, &app.config)));
@@ -244,8 +247,9 @@ impl Server {
             stopped.clone(),
         ))];
         let redirect_address = redirect.as_ref().and_then(|one| one.local_addr().ok());
-        let (names, proxies) = (Names::new(&app.config), app.config.trusted_proxies.clone());
-        let redirect = redirect.map(|at| redirect::serve(at, names, proxies, stopped.clone()));
+        let proxies = app.config.trusted_proxies.clone();
+        let redirects = PlainHttpNames::new(&app, tls.clone());
+        let redirect = redirect.map(|at| redirect::serve(at, redirects, proxies, stopped.clone()));
         serving.extend(redirect.map(tokio::spawn));
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
@@ -417,6 +421,21 @@ async fn listen_for_redirects(
         }
         listener => listener.map(Some).context("redirect_listen"),
     }
+}
+
+/// Opens the certificates, if the server speaks HTTPS, and has those of domains end with them.
+fn open_tls(app: &SharedApp) -> anyhow::Result<Option<Arc<Tls>>> {
+    let domains = Arc::clone(app.domains.served());
+    let tls = Tls::open(&app.config, &app.clock, label_owners(app), domains)?.map(Arc::new);
+    if let Some(tls) = &tls {
+        let tls = Arc::downgrade(tls);
+        app.control.on_change(move |change| {
+            if let (ControlChange::DomainEnded(name), Some(tls)) = (change, tls.upgrade()) {
+                tls.end_domain(name);
+            }
+        });
+    }
+    Ok(tls)
 }
 
 /// Returns the look-up of labels' owners, by whom new certificates are counted.

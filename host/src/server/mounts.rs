@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use http::Method;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
 
 use super::canonical_path::{canonicalize, folder_of_odd_path, with_path};
 use crate::app::App;
@@ -22,6 +23,8 @@ pub(super) struct RequestTarget {
     pub(super) host: HostKind,
     /// Origin of a project at whose root a site answers.
     origin: Option<Arc<ProjectOrigin>>,
+    /// Origin that all requests to the host are sent to.
+    redirect: Option<String>,
 }
 
 impl RequestTarget {
@@ -36,9 +39,9 @@ impl RequestTarget {
         classified: Result<(HostKind, bool), Problem>,
     ) -> Result<Self, Problem> {
         let (host, is_probe) = classified?;
-        let origin = match &host {
-            HostKind::Project(label) => find_origin(app, client, label).await.map(Some),
-            HostKind::Api | HostKind::Sites | HostKind::Preview(_) | HostKind::Landing => Ok(None),
+        let origin = match host.project_label() {
+            Some(label) => find_origin(app, client, label).await.map(Some),
+            None => Ok(None),
         };
         let origin = match origin {
             Err(_) if is_probe => None,
@@ -50,16 +53,37 @@ impl RequestTarget {
             true => HostKind::Api,
             false => host,
         };
-        Ok(Self { host, origin })
+        let redirect = match &host {
+            HostKind::Domain(domain) => domain.redirect_origin(&app.config, app.hosts.domains()),
+            _ => None,
+        };
+        Ok(Self {
+            host,
+            origin,
+            redirect,
+        })
+    }
+
+    /// Returns the answer to a request to a domain that sends all of them to another origin: to the same path and query there.
+    pub(super) fn redirect(&self, uri: &Uri) -> Option<Response> {
+        let origin = self.redirect.as_ref()?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        // A request for the server as a whole has no path.
+        let path = if path.starts_with('/') { path } else { "/" };
+        let Ok(location) = HeaderValue::try_from(format!("{origin}{path}")) else {
+            return Some(Problem::not_found().into_response());
+        };
+        let headers = [
+            (header::LOCATION, location),
+            // The owner may end it: a browser would keep a permanent one for ever.
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        ];
+        Some((StatusCode::PERMANENT_REDIRECT, headers).into_response())
     }
 
     /// Returns the path of a request if it can be that of no file and no route, and is below an address that may be a site's.
     pub(super) fn missing_path(&self, request: &Request) -> Option<MissingPath> {
-        let has_pages = matches!(
-            self.host,
-            HostKind::Api | HostKind::Sites | HostKind::Project(_)
-        );
-        if !has_pages || ![Method::GET, Method::HEAD].contains(request.method()) {
+        if !self.host.has_pages() || ![Method::GET, Method::HEAD].contains(request.method()) {
             return None;
         }
         let path = request.uri().path();

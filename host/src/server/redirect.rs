@@ -18,18 +18,67 @@ use tokio::time::timeout;
 
 use super::admission::ConnectionCounts;
 use super::connections::{HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT, accept};
+use crate::app::App;
 use crate::http::stall::StallTimeoutStream;
-use crate::tls::Names;
+use crate::tls::{Names, ServedDomains, Tls};
 
 /// Most connections at once.
 const MAX_CONNECTIONS: u64 = 1_024;
 /// Most connections of a client at once.
 const MAX_PER_CLIENT: u64 = 64;
 
+/// Path of an authority's challenges (RFC 8555, section 8.3).
+const CHALLENGE_PATH: &str = "/.well-known/acme-challenge/";
+
+/// Names that plain HTTP is answered for, and the challenges of an authority.
+#[derive(Debug)]
+pub(super) struct PlainHttpNames {
+    names: Names,
+    /// Domains of projects.
+    domains: Arc<ServedDomains>,
+    /// Certificates, which know the challenges.
+    tls: Option<Arc<Tls>>,
+}
+
+impl PlainHttpNames {
+    /// Reads the names of an application.
+    pub(super) fn new(app: &App, tls: Option<Arc<Tls>>) -> Self {
+        Self {
+            names: Names::new(&app.config),
+            domains: Arc::clone(app.domains.served()),
+            tls,
+        }
+    }
+
+    /// Returns the HTTPS authority for a host; `None` if the host is not ours.
+    fn authority(&self, host: &str) -> Option<String> {
+        let name = bare_name(host);
+        self.names.authority(host).or_else(|| {
+            let domain = self.domains.find(&name)?;
+            Some(format!("{}{}", domain.name, self.names.sites_port()))
+        })
+    }
+
+    /// Returns the answer to an authority's request for a domain.
+    fn challenge(&self, host: &str, path: &str) -> Option<String> {
+        let token = path.strip_prefix(CHALLENGE_PATH)?;
+        self.tls.as_ref()?.http_challenge(&bare_name(host), token)
+    }
+}
+
+/// Returns the name of a host without its port, in lower case.
+fn bare_name(host: &str) -> String {
+    let bare = match host.rsplit_once(':') {
+        Some((bare, port)) if !port.ends_with(']') => bare,
+        _ => host,
+    };
+    bare.to_ascii_lowercase()
+}
+
 /// Serves until `stop` becomes true.
 pub(super) async fn serve(
     listener: TcpListener,
-    names: Names,
+    names: PlainHttpNames,
     proxies: Vec<IpNet>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -63,7 +112,7 @@ pub(super) async fn serve(
 }
 
 /// Answers with a redirect to the same address over TLS. The host must be ours, so that this is no open redirect.
-fn redirect_response<B>(names: &Names, request: &Request<B>) -> Response<Full<Bytes>> {
+fn redirect_response<B>(names: &PlainHttpNames, request: &Request<B>) -> Response<Full<Bytes>> {
     let header = request
         .headers()
         .get(HOST)
@@ -82,7 +131,14 @@ fn redirect_response<B>(names: &Names, request: &Request<B>) -> Response<Full<By
         HeaderValue::try_from(format!("https://{authority}{path}")).ok()
     });
     let mut response = Response::new(Full::default());
+    let challenge = host.and_then(|host| names.challenge(host, request.uri().path()));
     match location {
+        _ if challenge.is_some() => {
+            let answer = challenge.unwrap_or_default();
+            *response.body_mut() = Full::from(answer);
+            let kind = HeaderValue::from_static("application/octet-stream");
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+        }
         Some(location) => {
             // 308 keeps the method and the body of a form.
             *response.status_mut() = StatusCode::PERMANENT_REDIRECT;

@@ -102,7 +102,7 @@ impl StandbyListeners {
     ) -> anyhow::Result<Self> {
         // Certificates are files, so nobody is counted for them.
         let nobody: FindLabelOwnerFn = Arc::new(|_| Box::pin(async { Ok(None) }));
-        let tls = Tls::open(config, clock, nobody)?.map(Arc::new);
+        let tls = Tls::open(config, clock, nobody, Arc::default())?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = Vec::new();
         let (ops, metrics) = match (&resources.ops, node) {

@@ -66,6 +66,7 @@ async fn what_changes_is_in_the_list_of_acts() {
         "rollback_",
         "define_",
         "restore_",
+        "verify_",
         "query_",
         "call_",
         "put_file",

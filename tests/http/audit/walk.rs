@@ -6,9 +6,11 @@ use http::Method;
 use serde_json::{Value, json};
 use svc::content::Digest;
 use svc::operations;
-use svc_tests::ReadAnswer;
+use svc_tests::dns::DnsServer;
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::{PROJECTS, WORKSPACES, entries};
+use crate::domains::use_dns;
 use crate::members::{MembersFixture, User};
 use crate::owner::text;
 use crate::svc;
@@ -16,6 +18,7 @@ use crate::svc;
 /// A walk through all operations by a user, over REST or as tools where there are such.
 pub(super) struct OperationsWalk {
     pub(super) fixture: MembersFixture,
+    dns: DnsServer,
     alice: User,
     pub(super) workspace: String,
     as_tools: bool,
@@ -34,16 +37,20 @@ impl OperationsWalk {
         walk.change_backend(&project).await;
         walk.create_prices(&project).await;
         walk.change_visitors(&project).await;
+        walk.change_domains(&project).await;
         walk.change_workspace().await;
         walk.delete_everything(&project).await;
         walk
     }
 
     async fn new(as_tools: bool) -> Self {
-        let fixture = MembersFixture::new().await;
+        let dns = DnsServer::start().await;
+        let builder = TestServer::builder().settings(|settings| use_dns(settings, &dns));
+        let fixture = MembersFixture::with_settings(builder, |_| ()).await;
         let alice = fixture.user("alice").await;
         let mut walk = Self {
             fixture,
+            dns,
             alice,
             workspace: "00000000-0000-7000-8000-000000000001".to_owned(),
             as_tools,
@@ -471,6 +478,34 @@ impl OperationsWalk {
             .call_and_check_entry("forget_visitor", rest, given)
             .await;
         assert_eq!(target, "usr_visitor");
+    }
+
+    async fn change_domains(&mut self, project: &str) {
+        let (name, at) = ("www.shop.com", format!("{PROJECTS}/{project}/domains"));
+        let given = json!({ "project_id": project, "name": name });
+        let rest = RestRequest(Method::POST, at.clone(), json!({ "name": name }));
+        let added = self.call_and_check_entry("add_domain", rest, given.clone());
+        let (added, target) = added.await;
+        assert_eq!(target, name);
+        self.dns.set_record(&added["records"][0]);
+        let rest = RestRequest(Method::GET, at.clone(), Value::Null);
+        let all = json!({ "project_id": project });
+        self.call_and_check_entry("list_domains", rest, all).await;
+        let one = format!("{at}/{name}");
+        let rest = RestRequest(Method::GET, one.clone(), Value::Null);
+        let read = self.call_and_check_entry("get_domain", rest, Value::Null);
+        read.await;
+        let verify = format!("{one}/verify");
+        let redirect = json!({ "redirect_to": "house-acme.localhost" });
+        for (id, method, path, body) in [
+            ("verify_domain", Method::POST, verify, json!({})),
+            ("update_domain", Method::PATCH, one.clone(), redirect),
+            ("remove_domain", Method::DELETE, one.clone(), Value::Null),
+        ] {
+            let rest = RestRequest(method, path, body);
+            let changed = self.call_and_check_entry(id, rest, given.clone());
+            assert_eq!(changed.await.1, name, "{id}");
+        }
     }
 
     async fn change_workspace(&mut self) {

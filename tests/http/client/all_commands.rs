@@ -53,6 +53,10 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "project" "create" "Shop";
     owner "project" "update" "Shop" "--name" "Store";
     owner "project" "delete" "Shop" "--yes";
+    owner "domain" "list";
+    owner "domain" "add" "www.shop.com";
+    owner "domain" "verify" "www.shop.com";
+    owner "domain" "remove" "www.shop.com";
     owner "frontend" "list";
     owner "frontend" "show" "a";
     owner "frontend" "content" "a";
@@ -137,9 +141,13 @@ fn every_command_is_tried() {
     let clients = svc::client::ClientCommand::augment_subcommands(clap::Command::new("svc"));
     let changes =
         svc::client::ProjectChangeCommand::augment_subcommands(clap::Command::new("project"));
-    let mut known: BTreeSet<String> = ["project list", "project show"].map(str::to_owned).into();
-    for one in changes.get_subcommands() {
-        known.insert(format!("project {}", one.get_name()));
+    let domains =
+        svc::client::DomainChangeCommand::augment_subcommands(clap::Command::new("domain"));
+    let shared = ["project list", "project show", "domain list"];
+    let mut known: BTreeSet<String> = shared.map(str::to_owned).into();
+    for group in [&changes, &domains] {
+        let names = group.get_subcommands().map(clap::Command::get_name);
+        known.extend(names.map(|name| format!("{} {name}", group.get_name())));
     }
     for group in clients.get_subcommands() {
         let name = group.get_name();

@@ -10,6 +10,7 @@ mod dev_data;
 mod document;
 mod environments;
 mod failures;
+mod folder_domains;
 mod folder_prices;
 mod histories;
 mod hostile;

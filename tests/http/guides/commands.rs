@@ -12,7 +12,7 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const UNTESTED_COMMANDS: [(&str, &str); 24] = [
+const UNTESTED_COMMANDS: [(&str, &str); 25] = [
     (
         "export SVC_SERVER=http://localhost:43411 SVC_CREDENTIAL=svc_…\nsvc backend query 'SELECT * FROM entries'\n",
         "what `svc dev` prints, with a port and a credential of its own; `client/dev.rs` runs it",
@@ -20,6 +20,10 @@ const UNTESTED_COMMANDS: [(&str, &str); 24] = [
     (
         "svc frontend diff notes notes.md\nsvc pull                # take what the server has\nsvc apply --force       # or have the folder win, in the parts that were named\n",
         "a choice of two; `client/three_states.rs` makes both",
+    ),
+    (
+        "svc domain verify www.example.com\n",
+        "needs a record in public DNS; `tests/http/domains` has a server of its own",
     ),
     (
         "sudo apt install postgresql caddy curl\ncargo build --profile dist\nPATH=$PWD/target/dist:$PATH\n",

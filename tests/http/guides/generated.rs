@@ -68,7 +68,9 @@ fn table(name: &str) -> String {
         "limits" => limits(),
         "commands" => command_table(|name| !is_clients(name)),
         "client commands" => {
-            command_table(|name| is_clients(name) || name.starts_with("svc project "))
+            let is_shared =
+                |name: &str| name.starts_with("svc project ") || name == "svc domain list";
+            command_table(|name| is_clients(name) || is_shared(name))
         }
         other => panic!("there is no table `{other}`"),
     }
@@ -103,9 +105,12 @@ fn is_clients(name: &str) -> bool {
     let clients = svc::client::ClientCommand::augment_subcommands(clap::Command::new("svc"));
     let changes =
         svc::client::ProjectChangeCommand::augment_subcommands(clap::Command::new("project"));
+    let domains =
+        svc::client::DomainChangeCommand::augment_subcommands(clap::Command::new("domain"));
     let mut words = name.split(' ').skip(1);
     match words.next().unwrap() {
         "project" => changes.find_subcommand(words.next().unwrap()).is_some(),
+        "domain" => domains.find_subcommand(words.next().unwrap()).is_some(),
         "completions" | "man" => true,
         word => clients.find_subcommand(word).is_some(),
     }

@@ -7,9 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::Method;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
-use svc::config::{AcmeSettings, Settings};
+use svc::config::{AcmeSettings, DomainSettings, Settings};
 use svc::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
+use svc_tests::dns::DnsServer;
 use svc_tests::tls::{client_config, connect};
 use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
@@ -32,7 +33,7 @@ impl AcmeInstallation {
     async fn start() -> Option<Self> {
         let network = TestNetwork::new().await;
         let pebble = Pebble::start(&network).await?;
-        Some(Self::start_with(network, pebble, None).await)
+        Some(Self::start_with(network, pebble, None, |_| {}).await)
     }
 
     /// Starts a server that has an account at the authority.
@@ -40,6 +41,7 @@ impl AcmeInstallation {
         network: TestNetwork,
         pebble: Pebble,
         account: Option<(&str, &str)>,
+        change: impl FnOnce(&mut Settings),
     ) -> Self {
         let root = pebble.root().await;
         let server = builder(&network, |settings| {
@@ -51,6 +53,7 @@ impl AcmeInstallation {
                 eab_hmac_key: account.map(|(_, key)| key.to_owned()),
                 ..AcmeSettings::default()
             });
+            change(settings);
         });
         let server = server.start().await;
         network.route_names_to(server.address());
@@ -96,11 +99,15 @@ impl AcmeInstallation {
     }
 
     async fn send(&self, credential: &str, path: &str, body: &Value) -> Answer {
+        self.send_by(Method::POST, credential, path, body).await
+    }
+
+    async fn send_by(&self, method: Method, credential: &str, path: &str, body: &Value) -> Answer {
         let root = reqwest::Certificate::from_pem(self.root.as_bytes()).unwrap();
         let client = svc_tests::http_client().no_proxy().tls_certs_only([root]);
         let client = client.resolve(SHARE, self.network.front).build().unwrap();
         let url = format!("https://{SHARE}:{}{path}", self.network.front.port());
-        let request = client.request(Method::POST, url).bearer_auth(credential);
+        let request = client.request(method, url).bearer_auth(credential);
         request.json(body).answer().await
     }
 
@@ -328,7 +335,7 @@ async fn an_authority_that_wants_an_account_issues_for_it_alone() {
         let Some(pebble) = Pebble::start_for(&network, true).await else {
             return;
         };
-        let at = AcmeInstallation::start_with(network, pebble, account).await;
+        let at = AcmeInstallation::start_with(network, pebble, account, |_| {}).await;
         if is_known {
             at.wait_for_certificate(SHARE).await;
             continue;
@@ -362,4 +369,72 @@ async fn a_server_starts_without_its_authority() {
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("alert"), "{refused}");
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_domain_has_a_certificate_from_its_proof_to_its_end() {
+    let (network, dns) = (TestNetwork::new().await, DnsServer::start().await);
+    let Some(pebble) = Pebble::start(&network).await else {
+        return;
+    };
+    let resolver = Some(dns.address().to_string());
+    let at = AcmeInstallation::start_with(network, pebble, None, |settings| {
+        settings.domains = Some(DomainSettings { resolver });
+    });
+    let at = at.await;
+    at.wait_for_certificate(SHARE).await;
+    let credential = at.owner().await;
+    let project = at
+        .send(&credential, "/api/v1/projects", &json!({ "name": "Shop" }))
+        .await;
+    let path = format!(
+        "/api/v1/projects/{}/domains",
+        project.expect(201).json()["id"].as_str().unwrap()
+    );
+    let (name, none) = ("www.shop.com", json!({}));
+    let added = at.send(&credential, &path, &json!({ "name": name })).await;
+    let added = added.expect(201).json();
+    assert_eq!(added["certificate"]["state"], "none");
+    assert_eq!(at.presented_certificate(name).await, None);
+    assert_eq!(
+        at.pebble.orders(),
+        1,
+        "a name that nothing proves costs no order"
+    );
+    dns.set_record(&added["records"][0]);
+    let verify = format!("{path}/{name}/verify");
+    at.send(&credential, &verify, &none).await.expect(200);
+    at.wait_for_certificate(name).await;
+    assert_eq!(at.pebble.orders(), 2);
+    let issued = async || {
+        let one = format!("{path}/{name}");
+        let domain = at
+            .send_by(Method::GET, &credential, &one, &none)
+            .await
+            .json();
+        let certificate = &domain["certificate"];
+        (certificate["state"] == "issued" && certificate["not_after"].is_string()).then_some(())
+    };
+    wait_until("the certificate to be known", issued).await;
+    let keys = || {
+        let files = files_with_modes(&at.server.data().join("tls")).into_iter();
+        files
+            .filter(|(path, _)| path.to_string_lossy().contains(name))
+            .count()
+    };
+    assert_eq!(keys(), 1);
+    let one = format!("{path}/{name}");
+    at.send_by(Method::DELETE, &credential, &one, &none)
+        .await
+        .expect(204);
+    assert_eq!(
+        at.presented_certificate(name).await,
+        None,
+        "before the answer"
+    );
+    wait_until("the key to be deleted", async || {
+        (keys() == 0).then_some(())
+    })
+    .await;
+    assert_eq!(at.pebble.orders(), 2);
 }

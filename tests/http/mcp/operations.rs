@@ -9,10 +9,12 @@ use svc_tests::{ReadAnswer, TestServer};
 use super::client::Client;
 use super::listing::tools;
 
-/// Routes that are no tool's actions: who calls is the client's to know, types are for compilers, raw bytes fit no tool, and what makes
-/// credentials or leads to a checkout is for people.
-const REST_ONLY: [&str; 12] = [
+/// Routes that are no tool's actions: who calls is the client's to know, types are for compilers, raw bytes fit no tool, what makes
+/// credentials or leads to a checkout is for people, and the list of domains has all of each.
+const REST_ONLY: [&str; 14] = [
     "put_blob",
+    "get_domain",
+    "update_domain",
     "put_file",
     "delete_file",
     "get_archive",

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::browser::{Browser, location};
+use svc_tests::dns::DnsServer;
 use svc_tests::{NOW, ReadAnswer, TestServer};
 
-use self::stable::{with_stable_ids, with_stable_tokens, with_stable_visitors};
+use self::stable::{with_stable_ids, with_stable_proofs, with_stable_tokens, with_stable_visitors};
+use crate::domains::use_dns;
 use crate::openapi_people;
 use crate::owner::Owner;
 use crate::payments::fake_stripe::{self, FakeStripe};
@@ -32,6 +34,7 @@ pub(crate) type Examples = BTreeMap<String, BTreeMap<&'static str, BTreeMap<Stri
 struct ExampleRecorder {
     server: TestServer,
     owner: Owner,
+    dns: DnsServer,
     examples: Examples,
 }
 
@@ -41,7 +44,9 @@ impl ExampleRecorder {
         // Examples take longer than a token holds.
         issuer.change(|inner| inner.claims = json!({ "exp": NOW.0 / 1000 + 86_400 }));
         let stripe = FakeStripe::start().await.settings();
+        let dns = DnsServer::start().await;
         let server = TestServer::builder().settings(|settings| {
+            use_dns(settings, &dns);
             settings.base_url = Some(BASE_URL.parse().unwrap());
             settings.sites_domain = Some("sites.example".to_owned());
             settings.providers = vec![provider_settings("acme", &issuer)];
@@ -52,6 +57,7 @@ impl ExampleRecorder {
         Self {
             server,
             owner,
+            dns,
             examples: Examples::new(),
         }
     }
@@ -176,6 +182,33 @@ impl ExampleRecorder {
             .await;
     }
 
+    /// Proves a domain of the project, which is removed in the end.
+    async fn record_domains(&mut self, project: &str) {
+        let (all, name) = (format!("{project}/domains"), "www.garden-shop.com");
+        let to = (Method::POST, all.as_str());
+        let body = json!({ "name": name });
+        let added = self.record_request_and_answer(("add_domain", "domain"), to, body);
+        self.dns.set_record(&added.await["records"][0]);
+        let one = format!("{all}/{name}");
+        let verify = format!("{one}/verify");
+        let to = (Method::POST, verify.as_str());
+        self.record_request_and_answer(("verify_domain", "proven"), to, json!({}))
+            .await;
+        let origin = self.send_request(Method::GET, project, None).await;
+        let host = origin["url"].as_str().unwrap().replace("https://", "");
+        let to = (Method::PATCH, one.as_str());
+        let body = json!({ "redirect_to": host });
+        self.record_request_and_answer(("update_domain", "redirect"), to, body)
+            .await;
+        for (example, path) in [
+            (("list_domains", "domains"), &all),
+            (("get_domain", "domain"), &one),
+        ] {
+            self.answer(example, (Method::GET, path), None).await;
+        }
+        self.send_without_body(Method::DELETE, &one).await;
+    }
+
     async fn record_claim(&mut self, project: &str) {
         let share = json!({ "content": "# Prices", "type": "markdown", "name": "prices" });
         let share = self
@@ -266,6 +299,7 @@ async fn record_examples() -> String {
     recorder.record_project_release(&project).await;
     recorder.record_payments(&project).await;
     recorder.record_visitors(&project, "notes").await;
+    recorder.record_domains(&project).await;
     recorder.record_overview(&project).await;
     recorder.record_action_versions(&project).await;
     recorder.record_site(&project).await;
@@ -276,7 +310,8 @@ async fn record_examples() -> String {
         .fold(examples_text(&recorder.examples), |text, (name, stable)| {
             text.replace(name, stable)
         });
-    with_stable_visitors(&with_stable_tokens(&with_stable_ids(&text)))
+    let text = with_stable_tokens(&with_stable_ids(&text));
+    with_stable_proofs(&with_stable_visitors(&text))
 }
 
 /// One example in a line, so that a change can be read.

@@ -58,7 +58,7 @@ const LIMITS: &str = "deploy_per_minute 30, deploy_burst 15, mcp_per_minute 30, 
     report_per_minute 10, report_burst 5, owner_per_minute 600, owner_burst 100, body_bytes 1048576, \
     op_body_bytes 65536, database_bytes 5242880, query_rows 500, result_bytes 4194304, statement_ms 2000, \
     quick_share_seconds 604800, active_deployments 5000, backends 250, free_disk_bytes 104857600, projects_free 1, \
-    projects_pro 5, sockets_per_backend 100, sockets_per_ip 20, sockets_total 25000, rooms_per_backend 100, \
+    projects_pro 5, domains_free 1, domains_pro 10, sockets_per_backend 100, sockets_per_ip 20, sockets_total 25000, rooms_per_backend 100, \
     frame_bytes 16384, messages_per_second 10, outbound_queue 32, ping_seconds 25, pong_seconds 60, page_bytes 16777216";
 
 #[tokio::test]

@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 20] = [
+const KEPT: [(&str, Option<&str>); 24] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -65,6 +65,15 @@ const KEPT: [(&str, Option<&str>); 20] = [
         Some("documents of other servers"),
     ),
     (
+        "host/platform/src/projects/domains/dns.rs",
+        Some("the way to a resolver, whose answers are not kept"),
+    ),
+    ("host/platform/src/projects/domains/service.rs", None),
+    (
+        "host/platform/src/tls/domains.rs",
+        Some("what `projects/domains/service.rs` has it follow"),
+    ),
+    (
         "host/platform/src/tls/served.rs",
         Some("certificates, which are files"),
     ),
@@ -73,6 +82,7 @@ const KEPT: [(&str, Option<&str>); 20] = [
         Some("a subject's user never changes, and the address is the token's"),
     ),
     ("host/src/cluster/serving_node.rs", None),
+    ("host/src/server/mod.rs", None),
 ];
 
 /// Files of guides: rendered by guests, from the program's own texts.

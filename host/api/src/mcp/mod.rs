@@ -32,6 +32,7 @@ use crate::envelope::ProjectLifecycle;
 use crate::http::held_answers::HeldAnswerBudget;
 use crate::payments::Payments;
 use crate::projects::Projects;
+use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::releases::ProjectReleases;
 use crate::telemetry::ServerMetrics;
@@ -44,6 +45,7 @@ pub struct ToolServices {
     pub authenticator: Authenticator,
     pub accounts: Accounts,
     pub projects: Projects,
+    pub domains: Domains,
     pub envelope: ProjectLifecycle,
     /// Pages that anybody publishes, for a time.
     pub shares: Arc<Shares>,

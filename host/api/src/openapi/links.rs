@@ -52,6 +52,8 @@ const LINKS: &[OperationLink] = &[
             "create_frontend",
             "list_frontends",
             "create_backend",
+            "add_domain",
+            "list_domains",
         ],
         parameters: &[ID_FROM_BODY],
         body: &[],
@@ -60,6 +62,17 @@ const LINKS: &[OperationLink] = &[
         from: ("list_projects", "200"),
         to: &["get_project", "create_frontend", "create_backend"],
         parameters: &[("id", "$response.body#/projects/0/id")],
+        body: &[],
+    },
+    OperationLink {
+        from: ("add_domain", "201"),
+        to: &[
+            "get_domain",
+            "update_domain",
+            "verify_domain",
+            "remove_domain",
+        ],
+        parameters: &[SAME_ID, ("name", "$response.body#/name")],
         body: &[],
     },
     OperationLink {

@@ -36,6 +36,7 @@ const ROLE: &str = "x-role";
     tags(
         (name = "quick share", description = "Publish something for {{quick_share_seconds}}, without an account."),
         (name = "projects", description = "Durable envelopes of frontends, owned by a workspace."),
+        (name = "domains", description = "Host names that owners bring for their projects."),
         (name = "frontends", description = "A project's published pages."),
         (name = "files", description = "Files that are sent ahead of a publication."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),

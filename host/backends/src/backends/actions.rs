@@ -75,7 +75,9 @@ impl ActionCache {
             | ControlChange::SessionEnded(_)
             | ControlChange::SessionsEnded(_)
             | ControlChange::ContentBlocked(_)
-            | ControlChange::ContentAllowed(_) => {}
+            | ControlChange::ContentAllowed(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         }
     }
 

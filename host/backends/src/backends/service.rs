@@ -499,6 +499,8 @@ fn tell_databases(control: &ControlDatabase, databases: &Arc<Databases>) {
         | ControlChange::SessionEnded(_)
         | ControlChange::SessionsEnded(_)
         | ControlChange::ContentBlocked(_)
-        | ControlChange::ContentAllowed(_) => {}
+        | ControlChange::ContentAllowed(_)
+        | ControlChange::DomainServed { .. }
+        | ControlChange::DomainEnded(_) => {}
     });
 }

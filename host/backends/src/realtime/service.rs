@@ -103,7 +103,9 @@ impl Realtime {
             | ControlChange::SessionEnded(_)
             | ControlChange::SessionsEnded(_)
             | ControlChange::ContentBlocked(_)
-            | ControlChange::ContentAllowed(_) => {}
+            | ControlChange::ContentAllowed(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         });
         made
     }

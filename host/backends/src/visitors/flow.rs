@@ -82,6 +82,7 @@ impl Visitors {
             deployment: page.frontend.id,
             provider: provider.settings.name.clone(),
             return_to,
+            domain: page.domain.clone(),
             browser: sha256_base64url(&browser),
             at: self.infra.clock.now().0,
         };
@@ -262,6 +263,9 @@ impl Visitors {
         let SignInTicket { sign_in, visitor } = ticket;
         if sign_in.deployment != page.frontend.id {
             return refused(&home, "the ticket is of another page");
+        }
+        if sign_in.domain != page.domain {
+            return refused(&home, "the ticket is of another host");
         }
         if browser.map(sha256_base64url).as_deref() != Some(sign_in.browser.as_str()) {
             return refused(&sign_in.return_to, "the ticket is another browser's");

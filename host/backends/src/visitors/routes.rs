@@ -229,7 +229,7 @@ pub async fn logout(
     _: CheckedBodyLength,
 ) -> Result<Response, Problem> {
     let page = visitors.frontend(&context.host, &slug).await?;
-    if !visitors.is_from_page(&page, &headers) {
+    if !visitors.is_from_page(&context.host, &page, &headers) {
         return Err(Problem::new(
             ProblemCode::OriginRefused,
             "The request comes from a page of another origin. Sign out from the page itself.",

@@ -13,6 +13,7 @@ use super::tickets::SignInTickets;
 use crate::control::{self, Tx};
 use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
+use crate::http::hosts::{HostKind, ServerHostNames};
 use crate::infra::Infra;
 use crate::outbound::OutboundClient;
 use crate::projects::{Project, Projects};
@@ -31,6 +32,8 @@ pub struct Visitors {
     pub(super) states: SignInStateSealer,
     pub(super) tickets: SignInTickets,
     pub(super) session_cache: Arc<SessionCache>,
+    /// Hosts of the server, the domains among them.
+    pub(super) hosts: Arc<ServerHostNames>,
 }
 
 impl Visitors {
@@ -43,6 +46,7 @@ impl Visitors {
         secret: &hmac::Key,
         projects: Projects,
         serving: Arc<PageService>,
+        hosts: Arc<ServerHostNames>,
         outbound: &OutboundClient,
     ) -> anyhow::Result<Self> {
         Ok(Self {
@@ -53,6 +57,7 @@ impl Visitors {
             infra,
             serving,
             projects,
+            hosts,
         })
     }
 
@@ -61,10 +66,13 @@ impl Visitors {
         self.infra.config.secure
     }
 
-    /// Returns the frontend's own origin; a quick share has none.
-    pub(super) fn origin(&self, page: &ServedPage) -> Option<String> {
+    /// Returns the frontend's own origin for a visitor of a host: the domain that they are on, else the project's; a quick share has
+    /// none.
+    pub(super) fn origin(&self, host: &HostKind, page: &ServedPage) -> Option<String> {
         match &page.kind {
-            PageKind::Frontend { host_label } => Some(self.infra.config.project_origin(host_label)),
+            PageKind::Frontend { host_label } => {
+                Some(host.project_origin(&self.infra.config, host_label))
+            }
             _ => None,
         }
     }

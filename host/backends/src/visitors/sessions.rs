@@ -64,7 +64,9 @@ impl SessionCache {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::ContentBlocked(_)
-            | ControlChange::ContentAllowed(_) => {}
+            | ControlChange::ContentAllowed(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         }
     }
 
@@ -128,13 +130,14 @@ pub(super) fn hash_token(token: &str) -> SessionTokenHash {
     key
 }
 
-/// Whether the request's host is the frontend's own origin: its project's, or the sites host where projects have none.
+/// Whether the request's host is the frontend's own origin: its project's, a domain of it, or the sites host where projects have none.
 pub(super) fn is_own_origin(config: &Config, host: &HostKind, page: &ServedPage) -> bool {
     let PageKind::Frontend { host_label } = &page.kind else {
         return false;
     };
     match host {
         HostKind::Project(label) => label == host_label,
+        HostKind::Domain(host) => host.domain.host_label == *host_label,
         HostKind::Sites => config.sites_domain.is_none(),
         HostKind::Api | HostKind::Preview(_) | HostKind::Landing => false,
     }
@@ -150,18 +153,23 @@ impl Visitors {
         headers: &HeaderMap,
     ) -> Result<Option<Arc<VisitorSession>>, control::Error> {
         // Most calls have no session, and cost no more than this check.
-        if !headers.contains_key(header::COOKIE) || !self.is_from_page(page, headers) {
+        if !headers.contains_key(header::COOKIE) || !self.is_from_page(host, page, headers) {
             return Ok(None);
         }
         self.current_session(host, page, headers).await
     }
 
     /// Whether a request comes from the frontend itself, or not from a browser.
-    pub(super) fn is_from_page(&self, page: &ServedPage, headers: &HeaderMap) -> bool {
+    pub(super) fn is_from_page(
+        &self,
+        host: &HostKind,
+        page: &ServedPage,
+        headers: &HeaderMap,
+    ) -> bool {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (Some(origin), None) => {
-                let own = self.origin(page);
+                let own = self.origin(host, page);
                 own.is_some_and(|own| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes()))
             }
             (Some(_), Some(_)) => false,

@@ -20,7 +20,10 @@ pub(super) struct FrontendWithSignIn {
     pub mounts: PageMounts,
     pub frontend: Arc<ServedPage>,
     pub project: Project,
+    /// Origin of the frontend that the visitor is on.
     pub origin: String,
+    /// Domain that the visitor is on, as requests name it; `None` on the project's own origin.
+    pub domain: Option<String>,
 }
 
 impl Visitors {
@@ -34,7 +37,7 @@ impl Visitors {
         slug: &str,
     ) -> Result<Arc<ServedPage>, VisitorError> {
         let page = self.serving.page_on_host(host, slug).await?;
-        match self.origin(&page) {
+        match self.origin(host, &page) {
             Some(_) => Ok(page),
             None => Err(VisitorError::NoSignIn),
         }
@@ -63,7 +66,7 @@ impl Visitors {
     ) -> Result<FrontendWithSignIn, VisitorError> {
         let page = self.serving.page_on_host(host, slug).await?;
         let project = self.project_of(&page).await?;
-        let (Some(project), Some(origin)) = (project, self.origin(&page)) else {
+        let (Some(project), Some(origin)) = (project, self.origin(host, &page)) else {
             return Err(VisitorError::NoSignIn);
         };
         Ok(FrontendWithSignIn {
@@ -71,13 +74,17 @@ impl Visitors {
             frontend: page,
             project,
             origin,
+            domain: match host {
+                HostKind::Domain(host) => Some(host.authority()),
+                _ => None,
+            },
         })
     }
 
     /// Returns the frontend that a pending sign-in began on.
     ///
     /// # Errors
-    /// `Gone` if another deployment has its slug now, and errors of [`Visitors::sign_in_page`].
+    /// `Gone` if another deployment has its slug now, or its domain is not served any more, and errors of [`Visitors::sign_in_page`].
     pub(super) async fn sign_in_page_of(
         &self,
         sign_in: &PendingSignIn,
@@ -85,7 +92,14 @@ impl Visitors {
         if !is_slug(&sign_in.slug) {
             return Err(VisitorError::Gone);
         }
-        let page = self.sign_in_page(&HostKind::Sites, &sign_in.slug).await?;
+        let host = match &sign_in.domain {
+            None => HostKind::Sites,
+            Some(domain) => match self.hosts.classify(domain) {
+                Some(host @ HostKind::Domain(_)) => host,
+                _ => return Err(VisitorError::Gone),
+            },
+        };
+        let page = self.sign_in_page(&host, &sign_in.slug).await?;
         if page.frontend.id != sign_in.deployment {
             return Err(VisitorError::Gone);
         }

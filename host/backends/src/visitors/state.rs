@@ -38,6 +38,9 @@ pub(super) struct PendingSignIn {
     /// Path to lead back to.
     #[serde(rename = "r")]
     pub return_to: String,
+    /// Domain of the project that the sign-in began on, as requests name it; absent on the project's own origin.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
     /// Hash of the browser's token.
     #[serde(rename = "b")]
     pub browser: String,
@@ -189,6 +192,7 @@ mod tests {
             deployment: DeploymentId::new(&clock, &random).unwrap(),
             provider: "acme".to_owned(),
             return_to: "/book?a=b".to_owned(),
+            domain: None,
             browser: sha256_base64url("browser"),
             at,
         }

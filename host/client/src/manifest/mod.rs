@@ -3,6 +3,7 @@
 mod apply;
 mod authorship;
 mod dev;
+mod domains;
 mod environments;
 mod faults;
 mod idempotent_create;
@@ -106,6 +107,9 @@ pub(super) struct Manifest {
     /// The folder of actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) actions: Option<PathBuf>,
+    /// Host names at which the project answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    domains: Vec<String>,
     /// The pages by their slugs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) pages: BTreeMap<String, ManifestPageEntry>,

@@ -12,6 +12,7 @@ use super::remote_state::RemoteProjectState;
 use super::steps::PlanStep;
 use crate::OutputFormat;
 use crate::api::ApiClient;
+use crate::domains::domain_text;
 use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::output::{escape_line, member_text, server_note};
@@ -141,6 +142,12 @@ impl PlanRunner<'_> {
                     .api
                     .call(&endpoints::WITHDRAW_PRICE, &[&project.id, id]);
                 asked.send().await.map(drop)
+            }
+            PlanStep::AddDomain(name) => {
+                let asked = self.api.call(&endpoints::ADD_DOMAIN, &at);
+                let added = asked.body(json!({ "name": name })).send().await?;
+                self.note(&domain_text(&added));
+                Ok(())
             }
             PlanStep::UpdateProject { description, home } => {
                 let body = json!({ "description": description, "home": home });

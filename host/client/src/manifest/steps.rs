@@ -29,6 +29,8 @@ pub(super) enum PlanStep {
         price: usize,
         replaces: Option<String>,
     },
+    /// Adds the domain of this name.
+    AddDomain(String),
     /// Takes the price with this id off the catalog.
     WithdrawPrice(String),
     /// Changes the project's description or home.
@@ -47,6 +49,7 @@ impl PlanStep {
             Self::SwitchRooms(_) => "apply.rooms",
             Self::SwitchTools(_) => "apply.tools",
             Self::AddPrice { .. } | Self::WithdrawPrice(_) => "apply.price",
+            Self::AddDomain(_) => "apply.domain",
             Self::UpdateProject { .. } => "apply.about",
         }
     }

@@ -65,6 +65,14 @@ fn what_no_manifest_can_say_is_refused() {
             "project = \"a\"\n[[prices]]\nkey = \"a\"\nproduct = \"A\"\nlabel = \"A\"\namount = 1\ncurrency = \"eur\"\nrecurring = \"week\"",
             "recurring",
         ),
+        (
+            "project = \"a\"\ndomains = [\"https://b.example\"]",
+            "no host name",
+        ),
+        (
+            "project = \"a\"\n[env.b]\nserver = \"https://b.example\"\ndomains = [\"c.example\", \"C.example\"]",
+            "named twice",
+        ),
         ("project = \"a\"\n[pages]\nA = \"a.md\"", "`A`"),
         ("project = \"a\"\nhome = \"b\"", "home"),
         ("project = \"a\"\n[pages]\na = 5", "a file's name"),

@@ -72,9 +72,11 @@ pub async fn page(
     let documents = documents(&landing).await?;
     match context.host {
         HostKind::Landing => documents.page_of_landing_host.answer(&headers),
-        HostKind::Api | HostKind::Sites | HostKind::Project(_) | HostKind::Preview(_) => {
-            documents.page.answer(&headers)
-        }
+        HostKind::Api
+        | HostKind::Sites
+        | HostKind::Project(_)
+        | HostKind::Domain(_)
+        | HostKind::Preview(_) => documents.page.answer(&headers),
     }
 }
 

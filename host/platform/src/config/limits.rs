@@ -157,6 +157,10 @@ limits! {
     projects_free = 1, 0;
     /// Projects of a workspace on the pro plan.
     projects_pro = 5, 0;
+    /// Domains of a project on the free plan.
+    domains_free = 1, 0;
+    /// Domains of a project on the pro plan.
+    domains_pro = 10, 0;
     /// Workspaces that a user owns.
     workspaces_per_user = 1_000, 1;
     /// Workspaces on the free plan that a user has made.

@@ -16,6 +16,7 @@ pub use cluster::{ClusterSettings, ClusterTable, LedgerUrl};
 pub use content::resolve_bucket;
 pub use display::LogFormat;
 use display::masked;
+pub use domains::DomainSettings;
 pub use edge::EdgeCacheSettings;
 pub use https::{AcmeSettings, CertificateSettings};
 pub use limits::{Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY};
@@ -35,6 +36,7 @@ mod cluster;
 mod contact;
 mod content;
 mod display;
+mod domains;
 mod edge;
 mod https;
 mod limits;
@@ -143,6 +145,10 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acme: Option<AcmeSettings>,
+    /// Domains of projects; the file only.
+    #[arg(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<DomainSettings>,
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<EdgeCacheSettings>,
@@ -221,6 +227,7 @@ impl Settings {
             // Limits can be set in the file alone.
             limits: file.limits,
             acme: file.acme,
+            domains: file.domains,
             edge: file.edge,
             oauth: file.oauth,
             s3: file.s3,
@@ -343,6 +350,7 @@ impl Settings {
                 _ => None,
             },
             certificates,
+            domains: self.domains.map(DomainSettings::checked).transpose()?,
             edge: self.edge.map(edge::with_token).transpose()?,
             oauth: self.oauth.map(OauthSettings::checked).transpose()?,
             s3,
@@ -405,6 +413,8 @@ pub struct Config {
     /// Source of certificates; `None` for plain HTTP.
     #[serde(skip)]
     pub certificates: Option<CertificateSettings>,
+    /// Domains of projects.
+    pub domains: Option<DomainSettings>,
     /// The cache in front.
     pub edge: Option<EdgeCacheSettings>,
     /// Issuer whose access tokens identify users.

@@ -34,6 +34,17 @@ pub enum ControlChange {
     ContentBlocked([u8; 32]),
     /// The operator allows the content of this SHA-256 again.
     ContentAllowed([u8; 32]),
+    /// A domain is served, or is served otherwise than before.
+    DomainServed {
+        /// Name of the domain.
+        name: String,
+        /// Label of its project's origin.
+        host_label: String,
+        /// Host that its requests are sent to, if any.
+        redirect_to: Option<String>,
+    },
+    /// A domain is served no more, given by its name.
+    DomainEnded(String),
 }
 
 impl ControlChange {
@@ -114,6 +125,12 @@ mod tests {
             ControlChange::SessionsEnded(project),
             ControlChange::ContentBlocked([8; 32]),
             ControlChange::ContentAllowed([9; 32]),
+            ControlChange::DomainServed {
+                name: "www.shop.com".to_owned(),
+                host_label: "shop-acme".to_owned(),
+                redirect_to: None,
+            },
+            ControlChange::DomainEnded("www.shop.com".to_owned()),
         ];
         let sent = ControlChange::to_bytes(&changes).unwrap();
         assert!(sent.starts_with(br#"[{"slug":"garden"},{"origin":"garden-acme"},"#));

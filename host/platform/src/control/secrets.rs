@@ -57,6 +57,8 @@ secrets! {
     sign_in,
     /// Pseudonymizes the holders of quick shares, for counting.
     holders,
+    /// Derives the characters by which DNS proves that a domain is a project's.
+    domains,
 }
 
 fn find_key(c: &Connection, name: &str) -> rusqlite::Result<Option<hmac::Key>> {

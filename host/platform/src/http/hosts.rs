@@ -1,11 +1,13 @@
 //! The kinds of hosts, and the classification of a request's host.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use http::uri::Authority;
 use url::Url;
 
 use crate::config::{Config, PREVIEW_LABEL_PREFIX, host_and_port};
+use crate::tls::{ServedDomain, ServedDomains};
 use svc_base::ids::RevisionId;
 
 /// Kind of a host.
@@ -19,8 +21,77 @@ pub enum HostKind {
     Project(String),
     /// The origin of one revision of a site, which is there to be looked at.
     Preview(RevisionId),
+    /// A domain of a project, which is the project's origin, too.
+    Domain(DomainHost),
     /// The landing page's host.
     Landing,
+}
+
+/// Host that is a domain of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainHost {
+    /// The domain as it is served.
+    pub domain: Arc<ServedDomain>,
+    /// Port of the request's host with a colon before it, unless that is the scheme's default.
+    port: Arc<str>,
+}
+
+impl HostKind {
+    /// Returns the label of the project whose origin the host is.
+    pub fn project_label(&self) -> Option<&str> {
+        match self {
+            Self::Project(label) => Some(label),
+            Self::Domain(host) => Some(&host.domain.host_label),
+            Self::Api | Self::Sites | Self::Preview(_) | Self::Landing => None,
+        }
+    }
+
+    /// Whether pages answer at their slugs on the host.
+    pub fn has_pages(&self) -> bool {
+        match self {
+            Self::Api | Self::Sites | Self::Project(_) | Self::Domain(_) => true,
+            Self::Preview(_) | Self::Landing => false,
+        }
+    }
+
+    /// Returns the origin of the project with a label, as a visitor of this host has it: the domain that they are on, else the
+    /// project's own.
+    pub fn project_origin(&self, config: &Config, host_label: &str) -> String {
+        match self {
+            Self::Domain(host) if host.domain.host_label == host_label => host.origin(config),
+            _ => config.project_origin(host_label),
+        }
+    }
+}
+
+impl DomainHost {
+    /// Returns the host as requests name it.
+    pub fn authority(&self) -> String {
+        format!("{}{}", self.domain.name, self.port)
+    }
+
+    /// Returns the origin of the domain.
+    pub fn origin(&self, config: &Config) -> String {
+        format!("{}://{}", config.scheme, self.authority())
+    }
+
+    /// Returns the origin that the domain's requests are sent to; `None` if it answers itself, also where the other host is not served.
+    pub fn redirect_origin(&self, config: &Config, served: &ServedDomains) -> Option<String> {
+        let target = self.domain.redirect_to.as_deref()?;
+        let own = config.project_origin(&self.domain.host_label);
+        if Url::parse(&own).is_ok_and(|own| own.host_str() == Some(target)) {
+            return Some(own);
+        }
+        let target = served.find(target)?;
+        (target.host_label == self.domain.host_label)
+            .then(|| format!("{}://{}{}", config.scheme, target.name, self.port))
+    }
+}
+
+/// Returns the port of projects' origins with a colon before it, unless that is the scheme's default.
+fn sites_port(config: &Config) -> &str {
+    let domain = config.sites_domain.as_deref().unwrap_or_default();
+    domain.find(':').map_or("", |at| &domain[at..])
 }
 
 /// The host names of this server.
@@ -38,11 +109,15 @@ pub struct ServerHostNames {
     /// Port of a listener on all interfaces: every IP address with this port is ours.
     any_ip: Option<u16>,
     scheme_port: u16,
+    /// The domains of projects, and the port that they have beside the scheme's.
+    domains: Arc<ServedDomains>,
+    domain_port: Arc<str>,
+    no_port: Arc<str>,
 }
 
 impl ServerHostNames {
     /// Reads the hosts of a configuration.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, domains: Arc<ServedDomains>) -> Self {
         let host =
             |url: &str| Url::parse(url).map_or_else(|_| String::new(), |url| host_and_port(&url));
         let mut api = vec![host(&config.base_url)];
@@ -65,7 +140,15 @@ impl ServerHostNames {
                 .is_unspecified()
                 .then_some(config.listen.port()),
             scheme_port: if config.secure { 443 } else { 80 },
+            domains,
+            domain_port: sites_port(config).into(),
+            no_port: "".into(),
         }
+    }
+
+    /// Returns the domains of projects that are served.
+    pub fn domains(&self) -> &Arc<ServedDomains> {
+        &self.domains
     }
 
     /// Classifies a host; `None` if it is not ours.
@@ -94,7 +177,10 @@ impl ServerHostNames {
         }) {
             return Some(HostKind::Landing);
         }
-        let label = host.strip_suffix(self.sites_suffix.as_deref()?)?;
+        let Some(label) = host.strip_suffix(self.sites_suffix.as_deref()?) else {
+            // Hosts of others are looked at last: requests to our own do no work for them.
+            return self.find_domain(host);
+        };
         if label.is_empty() || label.contains('.') {
             return None;
         }
@@ -103,6 +189,18 @@ impl ServerHostNames {
             .then(|| previewed_revision(label))
             .flatten();
         Some(revision.map_or_else(|| HostKind::Project(label.to_owned()), HostKind::Preview))
+    }
+
+    /// Finds a domain of a project by a host in lower case, with the port of projects' origins or none.
+    fn find_domain(&self, host: &str) -> Option<HostKind> {
+        let with_port = host.strip_suffix(&*self.domain_port);
+        let (name, port) = match with_port.filter(|_| !self.domain_port.is_empty()) {
+            Some(name) => (name, &self.domain_port),
+            None => (host, &self.no_port),
+        };
+        let domain = self.domains.find(name)?;
+        let port = Arc::clone(port);
+        Some(HostKind::Domain(DomainHost { domain, port }))
     }
 
     fn is_literal(&self, host: &str) -> bool {
@@ -155,7 +253,45 @@ mod tests {
 
     fn hosts(listen: &str, toml: &str) -> ServerHostNames {
         let settings: Settings = toml::from_str(&format!("cache = '/c'\n{toml}")).unwrap();
-        ServerHostNames::new(&settings.resolve(listen.parse().unwrap()).unwrap())
+        let domains = Arc::new(ServedDomains::default());
+        domains.serve(ServedDomain {
+            name: "www.shop.com".to_owned(),
+            host_label: "shop-dev".to_owned(),
+            redirect_to: None,
+        });
+        ServerHostNames::new(&settings.resolve(listen.parse().unwrap()).unwrap(), domains)
+    }
+
+    fn domain_port(hosts: &ServerHostNames, host: &str) -> Option<String> {
+        match hosts.classify(host)? {
+            HostKind::Domain(host) => Some(host.port.to_string()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn domains_are_hosts_of_their_projects() {
+        let local = hosts("127.0.0.1:8080", "");
+        let public = hosts(
+            "0.0.0.0:8080",
+            "base_url = 'https://api.example.com'\nsites_domain = 'sites.example.com'",
+        );
+        let none = hosts("0.0.0.0:8080", "base_url = 'https://api.example.com'");
+        for (hosts, host, port) in [
+            (&local, "www.shop.com", Some("")),
+            (&local, "WWW.SHOP.COM:8080", Some(":8080")),
+            (&local, "www.shop.com:80", Some("")),
+            (&local, "www.shop.com:81", None),
+            (&local, "shop.com", None),
+            (&local, "a.www.shop.com", None),
+            (&local, "www.shop.com.", None),
+            (&public, "www.shop.com", Some("")),
+            (&public, "www.shop.com:443", Some("")),
+            (&public, "www.shop.com:8080", None),
+            (&none, "www.shop.com", None),
+        ] {
+            assert_eq!(domain_port(hosts, host).as_deref(), port, "{host}");
+        }
     }
 
     #[test]

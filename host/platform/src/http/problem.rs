@@ -64,8 +64,8 @@ codes! {
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";
     Forbidden "forbidden" 403 "Forbidden" "The credential is valid, but what it asks for belongs to somebody else.";
-    PlanLimit "plan_limit" 403 "Plan limit" "The plan of the workspace does not allow this: it has as many projects as it may, or the plan is not one that can be set. The detail says what to do.";
-    Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment, or has blocked the bytes that are asked for. Its owner can ask the operator why.";
+    PlanLimit "plan_limit" 403 "Plan limit" "The plan of the workspace does not allow this: it has as many projects as it may, a project as many domains, or the plan is not one that can be set. The detail says what to do.";
+    Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment or this domain, or has blocked the bytes that are asked for. Its owner can ask the operator why.";
     ContentBlocked "content_blocked" 403 "Content blocked" "The operator has blocked these bytes on this server, whoever sends them: `sha256` names them, and `path`, where it is a file of a site, says where. Nothing was changed. Leave them out, or ask the operator why.";
     OriginRefused "origin_refused" 403 "Refused for this origin" "The request comes from a page of another origin, or is not a navigation. Open the page itself instead.";
     NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
@@ -85,6 +85,8 @@ codes! {
     ActionConflict "action_conflict" 409 "Action conflict" "An action has another version than expected: somebody else has changed it meanwhile, and nothing of this request was kept. `name`, `expected` and `found` say which. Read the action, make your change on top of it, and send that.";
     PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PriceKeyTaken "price_key_taken" 409 "Price key taken" "Another price that is on sale in the project has this key. Take that price off the catalog first, or choose another key.";
+    DomainTaken "domain_taken" 409 "Domain taken" "DNS proves that the domain is another project's, too, and the first keeps it. Take the other project's record away, then verify again.";
+    DomainUnproven "domain_unproven" 409 "Domain not proven" "DNS has none of the records by which the domain proves whose it is. `records` lists those that are wanted, `seen` those that are there. Set one of the wanted ones, wait until DNS shows it, then verify again.";
     LengthRequired "length_required" 411 "Length required" "The request must say how long its body is. Send it with a Content-Length.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
     DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
@@ -98,6 +100,8 @@ codes! {
     DatabaseBusy "database_busy" 503 "Database busy" "The database did not get to the request in time, and nothing was done. Try again after Retry-After.";
     IdentityUnconfigured "identity_unconfigured" 503 "Sign-in is not set up" "The operator of this server has set up no sign-in provider that the page may offer, so its visitors stay anonymous.";
     PaymentsUnconfigured "payments_unconfigured" 503 "Payments are not configured" "The operator of this server has not configured a payment provider, so nothing can be bought here.";
+    DomainsUnconfigured "domains_unconfigured" 503 "Domains are not configured" "The operator of this server has set no sites_domain, so projects have no origins that a domain could lead to.";
+    DnsUnavailable "dns_unavailable" 503 "DNS does not answer" "No usable answer came from DNS in time, and nothing was changed. Try again after Retry-After.";
     CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now, or does not reach its storage. Try again after Retry-After.";
     Interrupted "interrupted" 503 "Interrupted" "The server that had the request went away. It may have been done: look, or send it again with the same Idempotency-Key.";
 }

@@ -1,5 +1,6 @@
 //! Projects: each is owned by a workspace, and has one expiry for all its contents.
 
+pub mod domains;
 pub mod label;
 pub mod model;
 pub mod operations;

@@ -5,7 +5,9 @@ use std::fmt::Display;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::domains::remove_all as remove_domains;
 use super::model::Project;
+use crate::config::Config;
 use crate::control::audit::{AuditAction, AuditActor, UncommittedAuditEntry};
 use crate::control::{ControlDatabase, Error, NamedColumnReader, Tx};
 use crate::workspaces::WorkspaceRef;
@@ -269,10 +271,11 @@ fn workspace_of(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<
         .map(Option::flatten)
 }
 
-/// Starts the deletion of a project: from this commit on it does not resolve, and its host label is reserved. Returns the label,
-/// the first time only.
+/// Starts the deletion of a project: from this commit on neither its origin nor its domains resolve, and its host label is reserved.
+/// Returns the label, the first time only.
 pub fn begin_deletion(
     tx: &Tx<'_>,
+    config: &Config,
     id: &ProjectId,
     now: Timestamp,
 ) -> Result<Option<String>, Error> {
@@ -285,6 +288,7 @@ pub fn begin_deletion(
         .optional()?;
     if label.is_some() {
         reserve_label(tx, id, now)?;
+        remove_domains(tx, config, id, now)?;
     }
     tx.prepare_cached(
         "UPDATE projects SET state = 'deleting', host_label = NULL

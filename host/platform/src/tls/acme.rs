@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 
 use super::budget::IssuanceRefusal;
 use super::challenges::PendingChallenges;
-use super::issuance::CertificateAuthority;
+use super::issuance::{CertificateAuthority, NameProof};
 use super::store::AuthorityDirectory;
 use crate::config::AcmeSettings;
 use crate::outbound::{OutboundClient, OutboundError};
@@ -39,6 +39,8 @@ pub(super) struct AcmeAuthority {
     outbound: OutboundClient,
     store: AuthorityDirectory,
     challenges: PendingChallenges,
+    /// Whether challenges of plain HTTP are answered.
+    has_http: bool,
     account: Mutex<Option<Account>>,
 }
 
@@ -65,6 +67,7 @@ impl AcmeAuthority {
         settings: &AcmeSettings,
         store: AuthorityDirectory,
         challenges: PendingChallenges,
+        has_http: bool,
     ) -> anyhow::Result<Self> {
         let outbound = match &settings.root {
             None => OutboundClient::new()?,
@@ -75,11 +78,12 @@ impl AcmeAuthority {
             outbound,
             store,
             challenges,
+            has_http,
             account: Mutex::default(),
         })
     }
 
-    async fn order(&self, name: &str) -> Result<String, OrderFailure> {
+    async fn order(&self, name: &str, kind: ChallengeType) -> Result<String, OrderFailure> {
         let account = self.account().await?;
         let identifiers = [Identifier::Dns(name.to_owned())];
         let mut order = account.new_order(&NewOrder::new(&identifiers)).await?;
@@ -90,12 +94,18 @@ impl AcmeAuthority {
             if authorization.status == AuthorizationStatus::Valid {
                 continue;
             }
-            let challenge = authorization.challenge(ChallengeType::TlsAlpn01);
+            let challenge = authorization.challenge(kind.clone());
             let mut challenge = challenge.ok_or_else(|| {
-                OrderFailure::Refused("it does not offer the challenge tls-alpn-01".to_owned())
+                OrderFailure::Refused(format!("it does not offer the challenge {kind:?}"))
             })?;
-            let digest = challenge.key_authorization().digest();
-            shown.push(self.challenges.show(name, digest.as_ref())?);
+            let answer = challenge.key_authorization();
+            shown.push(match kind {
+                ChallengeType::Http01 => {
+                    let token = challenge.token.as_str();
+                    self.challenges.show_http(name, token, answer.as_str())
+                }
+                _ => self.challenges.show(name, answer.digest().as_ref())?,
+            });
             challenge.set_ready().await?;
         }
         let retries = RetryPolicy::new().timeout(VALIDATION_TIMEOUT);
@@ -179,24 +189,44 @@ impl AcmeAuthority {
         Ok(())
     }
 
-    async fn order_with_retry(&self, name: &str) -> Result<String, OrderFailure> {
-        let failure = match self.order(name).await {
+    /// Orders by a handshake, else by plain HTTP where that may be.
+    async fn order_by_any(&self, name: &str, proof: NameProof) -> Result<String, OrderFailure> {
+        let failure = match self.order_with_retry(name, ChallengeType::TlsAlpn01).await {
+            Err(failure @ OrderFailure::Refused(_)) => failure,
+            ended => return ended,
+        };
+        if proof == NameProof::Handshake || !self.has_http {
+            return Err(failure);
+        }
+        self.order(name, ChallengeType::Http01).await
+    }
+
+    async fn order_with_retry(
+        &self,
+        name: &str,
+        kind: ChallengeType,
+    ) -> Result<String, OrderFailure> {
+        let failure = match self.order(name, kind.clone()).await {
             Err(failure) => failure,
             issued => return issued,
         };
         self.forget_account(matches!(failure, OrderFailure::NoAccount))
             .await?;
         match failure {
-            OrderFailure::NoAccount => self.order(name).await,
+            OrderFailure::NoAccount => self.order(name, kind).await,
             failure => Err(failure),
         }
     }
 }
 
 impl CertificateAuthority for AcmeAuthority {
-    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
+    fn issue<'a>(
+        &'a self,
+        name: &'a str,
+        proof: NameProof,
+    ) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
         Box::pin(async move {
-            match tokio::time::timeout(ORDER_TIMEOUT, self.order_with_retry(name)).await {
+            match tokio::time::timeout(ORDER_TIMEOUT, self.order_by_any(name, proof)).await {
                 Ok(issued) => issued.map_err(IssuanceRefusal::from),
                 Err(_) => Err(IssuanceRefusal::Refused(
                     "it did not issue in time".to_owned(),

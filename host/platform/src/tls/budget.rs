@@ -10,7 +10,10 @@ use crate::config::{DividedCap, DividedCapPart};
 use svc_base::clock::Timestamp;
 
 const MINUTE: i64 = 60 * 1_000;
-const WEEK: i64 = 7 * 24 * 60 * MINUTE;
+const HOUR: i64 = 60 * MINUTE;
+const WEEK: i64 = 7 * 24 * HOUR;
+/// New orders for domains in an hour.
+const DOMAIN_ORDERS_PER_HOUR: u64 = 30;
 /// Backoff after a refused name, doubled by every further refusal: four attempts in the first hour, where Let's Encrypt allows five.
 const FIRST_BACKOFF: i64 = 5 * MINUTE;
 /// The longest backoff.
@@ -58,6 +61,9 @@ pub(super) struct IssuanceBudget {
     /// Time at which a principal's spending will have refilled.
     #[serde(default)]
     owners_until: HashMap<String, Timestamp>,
+    /// Time at which all orders for domains will have refilled.
+    #[serde(default = "epoch")]
+    domains_until: Timestamp,
     /// Time until which no certificate is ordered, after a rate limit.
     #[serde(default)]
     busy_until: Option<Timestamp>,
@@ -81,6 +87,7 @@ impl Default for IssuanceBudget {
             spent_until: epoch(),
             strangers_until: epoch(),
             owners_until: HashMap::new(),
+            domains_until: epoch(),
             busy_until: None,
             rests: HashMap::new(),
         }
@@ -110,17 +117,25 @@ impl IssuanceBudget {
         self.owners_until.retain(|_, until| now < *until);
         let own = self.owners_until.get(&owner.principal);
         let own = own.copied().unwrap_or_else(epoch);
-        let all = spend_one(self.spent_until, per_week.whole, now).ok_or(DividedCapPart::Whole)?;
+        let all = spend_one(self.spent_until, (per_week.whole, WEEK), now)
+            .ok_or(DividedCapPart::Whole)?;
         let strangers = match owner.is_free_tier {
-            true => spend_one(self.strangers_until, per_week.strangers, now)
+            true => spend_one(self.strangers_until, (per_week.strangers, WEEK), now)
                 .ok_or(DividedCapPart::Strangers)?,
             false => self.strangers_until,
         };
-        let own = spend_one(own, per_week.per_owner, now).ok_or(DividedCapPart::Owner)?;
+        let own = spend_one(own, (per_week.per_owner, WEEK), now).ok_or(DividedCapPart::Owner)?;
         self.spent_until = all;
         self.strangers_until = strangers;
         self.owners_until.insert(owner.principal.clone(), own);
         Ok(())
+    }
+
+    /// Spends one of an hour's orders for domains, which refill evenly; returns whether there was one.
+    pub(super) fn spend_for_domain(&mut self, now: Timestamp) -> bool {
+        let spent = spend_one(self.domains_until, (DOMAIN_ORDERS_PER_HOUR, HOUR), now);
+        self.domains_until = spent.unwrap_or(self.domains_until);
+        spent.is_some()
     }
 
     /// Records an issued certificate.
@@ -167,12 +182,12 @@ fn epoch() -> Timestamp {
     Timestamp(0)
 }
 
-/// Spends one of `per_week`, which refill evenly over a week; returns the new time of full refill, or `None` if all are spent.
-fn spend_one(until: Timestamp, per_week: u64, now: Timestamp) -> Option<Timestamp> {
-    let per_week = i64::try_from(per_week).unwrap_or(i64::MAX);
-    let each = WEEK.checked_div(per_week)?;
+/// Spends one of `most`, which refill evenly over a period; returns the new time of full refill, or `None` if all are spent.
+fn spend_one(until: Timestamp, (most, period): (u64, i64), now: Timestamp) -> Option<Timestamp> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let each = period.checked_div(most)?;
     let until = until.max(now).0.saturating_add(each);
-    (until.saturating_sub(now.0) <= WEEK).then_some(Timestamp(until))
+    (until.saturating_sub(now.0) <= period).then_some(Timestamp(until))
 }
 
 #[cfg(test)]
@@ -244,6 +259,25 @@ mod tests {
         let later = minutes(&clock, 7 * 24 * 60 + 1);
         assert_eq!(spend("c", true, later), 50);
         assert_eq!(budget.owners_until.len(), 1, "what came back is forgotten");
+    }
+
+    #[test]
+    fn so_many_orders_an_hour_are_for_domains() {
+        let clock = Clock::manual(START);
+        let mut budget = IssuanceBudget::default();
+        let mut spend = |at| {
+            let spent = std::iter::repeat_with(|| budget.spend_for_domain(at));
+            spent.take_while(|spent| *spent).count()
+        };
+        assert_eq!(spend(clock.now()), 30);
+        assert_eq!(spend(minutes(&clock, 1)), 0);
+        assert_eq!(spend(minutes(&clock, 1)), 1);
+        assert_eq!(spend(minutes(&clock, 60)), 30);
+        assert_eq!(
+            budget.spent_until,
+            epoch(),
+            "projects have a budget of their own"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The challenge `tls-alpn-01` (RFC 8737): a certificate for a handshake of the authority proves that a name leads here.
 //!
-//! It is answered on the port of HTTPS itself: port 80 is not needed, and no page can interfere.
+//! It is answered on the port of HTTPS itself: port 80 is not needed, and no page can interfere. For domains there is `http-01`, too (RFC
+//! 8555, section 8.3), answered by the listener that redirects plain HTTP.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,11 @@ pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// The pending challenges, by name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PendingChallenges(Arc<Mutex<HashMap<String, Arc<ServerConfig>>>>);
+pub(super) struct PendingChallenges {
+    handshakes: Arc<Mutex<HashMap<String, Arc<ServerConfig>>>>,
+    /// Token and answer of plain HTTP.
+    http: Arc<Mutex<HashMap<String, (String, String)>>>,
+}
 
 /// A challenge that is answered until this is dropped.
 #[derive(Debug)]
@@ -55,13 +60,36 @@ impl PendingChallenges {
         self.lock().get(name).cloned()
     }
 
+    /// Answers the challenge of plain HTTP for a name.
+    pub(super) fn show_http(&self, name: &str, token: &str, answer: &str) -> ChallengeGuard {
+        let challenge = (token.to_owned(), answer.to_owned());
+        self.lock_http().insert(name.to_owned(), challenge);
+        ChallengeGuard {
+            name: name.to_owned(),
+            challenges: self.clone(),
+        }
+    }
+
+    /// Returns the answer to a request of plain HTTP that proves a name to the authority.
+    pub(super) fn http_answer(&self, name: &str, token: &str) -> Option<String> {
+        let pending = self.lock_http();
+        let (known, answer) = pending.get(name)?;
+        (known == token).then(|| answer.clone())
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ServerConfig>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let pending = self.handshakes.lock();
+        pending.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_http(&self) -> MutexGuard<'_, HashMap<String, (String, String)>> {
+        self.http.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ChallengeGuard {
     fn drop(&mut self) {
         self.challenges.lock().remove(&self.name);
+        self.challenges.lock_http().remove(&self.name);
     }
 }

@@ -1,10 +1,11 @@
 //! HTTPS by itself: certificates from files or from an authority, served by name, renewed in time.
 //!
-//! An authority speaks ACME, by `instant-acme`: `rustls-acme` needs one fixed list of names, and here each project adds one.
+//! An authority speaks ACME, by `instant-acme`: `rustls-acme` needs one fixed list of names, and here each project adds some.
 
 mod acme;
 mod budget;
 pub mod challenges;
+mod domains;
 mod files;
 mod issuance;
 mod names;
@@ -29,6 +30,7 @@ use crate::config::{CertificateSettings, Config};
 use svc_base::clock::{Clock, Timestamp};
 
 pub use budget::LabelOwner;
+pub use domains::{DomainCertificate, MAX_SERVED_DOMAINS, ServedDomain, ServedDomains};
 pub use issuance::FindLabelOwnerFn;
 pub use names::{NameKind, Names};
 
@@ -72,6 +74,7 @@ impl Tls {
         config: &Config,
         clock: &Clock,
         find_owner: FindLabelOwnerFn,
+        domains: Arc<ServedDomains>,
     ) -> anyhow::Result<Option<Self>> {
         let Some(certificates) = &config.certificates else {
             return Ok(None);
@@ -95,13 +98,17 @@ impl Tls {
             CertificateSettings::Acme(acme) => {
                 let store = AuthorityDirectory::open(&config.data, &acme.directory)?;
                 let challenges = PendingChallenges::default();
-                let authority = AcmeAuthority::new(acme, store.clone(), challenges.clone())?;
+                // Beside port 443 plain HTTP is listened to without being asked for.
+                let has_http = config.redirect_listen.is_some() || config.listen.port() == 443;
+                let authority =
+                    AcmeAuthority::new(acme, store.clone(), challenges.clone(), has_http)?;
                 let issuance = CertificateIssuance::open(IssuanceDependencies {
                     names,
                     served: Arc::clone(&served),
                     store,
                     authority: Box::new(authority),
                     find_owner,
+                    domains,
                     clock: clock.clone(),
                     per_week: config
                         .limits
@@ -136,6 +143,21 @@ impl Tls {
             issuance.ensure_certificate(name).await;
         }
         Some(Arc::clone(&self.config))
+    }
+
+    /// Returns what a request of plain HTTP that an authority sends is answered with, if it belongs to a challenge.
+    pub fn http_challenge(&self, name: &str, token: &str) -> Option<String> {
+        match &self.source {
+            CertificateSource::Files(_) => None,
+            CertificateSource::Authority(_, challenges) => challenges.http_answer(name, token),
+        }
+    }
+
+    /// Stops serving the certificate of a domain that has ended; it is deleted by the next refresh.
+    pub fn end_domain(&self, name: &str) {
+        if let CertificateSource::Authority(issuance, _) = &self.source {
+            issuance.end_domain(name);
+        }
     }
 
     /// Stops ordering certificates.

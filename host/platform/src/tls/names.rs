@@ -63,6 +63,11 @@ impl Names {
         self.fixed.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Returns the port of projects' origins with a colon before it, unless that is the scheme's default.
+    pub fn sites_port(&self) -> &str {
+        self.sites.as_ref().map_or("", |(_, port)| port)
+    }
+
     /// Returns the HTTPS authority for the host of a plain HTTP request; `None` if the host is not ours.
     pub fn authority(&self, host: &str) -> Option<String> {
         let host = host.to_ascii_lowercase();
@@ -77,10 +82,7 @@ impl Names {
                 let known = fixed.find(|(known, _)| known == bare);
                 known.map(|(_, authority)| authority.clone())
             }
-            NameKind::Label(_) => {
-                let port = self.sites.as_ref().map_or("", |(_, port)| port);
-                Some(format!("{bare}{port}"))
-            }
+            NameKind::Label(_) => Some(format!("{bare}{}", self.sites_port())),
         }
     }
 }

@@ -42,6 +42,14 @@ impl Plan {
         }
     }
 
+    /// Returns the maximum number of domains of a project on this plan.
+    pub fn max_domains(self, limits: &Limits) -> u64 {
+        match self {
+            Self::Free => limits.domains_free,
+            Self::Pro => limits.domains_pro,
+        }
+    }
+
     /// Returns the bounds of a project's files on this plan.
     pub fn file_limits(self, limits: &Limits) -> FileLimits {
         match self {

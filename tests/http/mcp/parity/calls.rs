@@ -22,6 +22,13 @@ update_project 400 {"project_id":"$project"}
 list_visitors 200 {"project_id":"$project","limit":1}
 list_visitors 400 {"project_id":"$project","limit":0}
 forget_visitor 204 {"project_id":"$project","user_id":"usr_7Jp2mQ0aZc91LxTvBnRk4s"}
+list_domains 200 {"project_id":"$project"}
+add_domain 201 {"project_id":"$project","name":"www.shop.com"}
+add_domain 400 {"project_id":"$project","name":"localhost"}
+verify_domain 200 {"project_id":"$project","name":"www.shop.com"}
+list_domains 200 {"project_id":"$project"}
+remove_domain 204 {"project_id":"$project","name":"www.shop.com"}
+verify_domain 404 {"project_id":"$project","name":"www.shop.com"}
 
 create_frontend 201 {"project_id":"$project","type":"html","content":"$page","requested_slug":"room","title":"Room"} room=/id sha=/content_sha256
 create_frontend 400 {"project_id":"$project","type":"json","content":"{"}

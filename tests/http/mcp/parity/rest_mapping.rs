@@ -45,9 +45,10 @@ enum AnswerDifference {
 }
 
 /// All differences of answers that are not errors.
-const DIFFERENCES: [(&str, AnswerDifference); 12] = [
+const DIFFERENCES: [(&str, AnswerDifference); 13] = [
     ("delete_project", AnswerDifference::Deleted),
     ("forget_visitor", AnswerDifference::Deleted),
+    ("remove_domain", AnswerDifference::Deleted),
     ("delete_frontend", AnswerDifference::Deleted),
     ("delete_revision", AnswerDifference::Deleted),
     ("delete_backend", AnswerDifference::Deleted),

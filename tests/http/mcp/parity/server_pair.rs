@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use serde_json::{Value, json};
+use svc_tests::dns::DnsServer;
 use svc_tests::{Answer, ReadAnswer, TestServer, TokenIssuer};
 
 use super::rest_mapping::{Route, actions, routes};
+use crate::domains::use_dns;
 use crate::mcp::client::{Client, ToolResult};
 use crate::members::MembersFixture;
 use crate::owner::Owner;
@@ -19,6 +21,8 @@ pub(super) struct ParityServer {
     user: Owner,
     /// Issuer that knows the users.
     _issuer: TokenIssuer,
+    /// Server that proofs of domains are looked up at.
+    dns: DnsServer,
     /// Values that calls name.
     values: BTreeMap<String, String>,
     /// Ids in the order in which they appeared.
@@ -27,7 +31,9 @@ pub(super) struct ParityServer {
 
 impl ParityServer {
     pub(super) async fn new() -> Self {
-        let fixture = MembersFixture::new().await;
+        let dns = DnsServer::start().await;
+        let builder = TestServer::builder().settings(|settings| use_dns(settings, &dns));
+        let fixture = MembersFixture::with_settings(builder, |_| ()).await;
         let owner = Owner::new(&fixture.server, "acme").await;
         Owner::new(&fixture.server, "zeta").await;
         let (user, bob) = (fixture.user("alice").await, fixture.user("bob").await);
@@ -47,6 +53,7 @@ impl ParityServer {
             owner,
             user: user.owner,
             _issuer: issuer,
+            dns,
             values: kept.into(),
             ids: Vec::new(),
         }
@@ -69,6 +76,11 @@ impl ParityServer {
         let value = document.pointer(pointer).and_then(Value::as_str);
         let value = value.unwrap_or_else(|| panic!("no {pointer} in {document}"));
         self.values.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Has DNS prove a domain that was added.
+    pub(super) fn prove_domain(&self, added: &Value) {
+        self.dns.set_record(&added["records"][0]);
     }
 
     fn caller(&self, id: &str) -> &Owner {
@@ -126,7 +138,7 @@ impl ParityServer {
             let number = self.ids.iter().position(|known| *known == id).unwrap();
             text = text.replace(&id, &format!("<id {number}>"));
         }
-        for prefix in ["svcd_", ":\"price_", "://r-"] {
+        for prefix in ["svcd_", ":\"price_", "://r-", ":\"d-", "svc-domain="] {
             text = without_secrets(text, prefix);
         }
         for part in ["In the body: ", "In the query: "] {

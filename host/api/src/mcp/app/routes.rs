@@ -14,6 +14,7 @@ use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::UnreadBody;
+use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::mcp::{framing, transport};
 use svc_sandbox::CallerFlow;
@@ -85,7 +86,7 @@ async fn answer(
     };
     let asked = message.method.as_deref().unwrap_or_default();
     let instructions = if METHODS_WITH_INSTRUCTIONS.contains(&asked) {
-        instructions(&services, slug, &page).await?
+        instructions(&services, (&context.host, slug), &page).await?
     } else {
         String::new()
     };
@@ -107,14 +108,14 @@ async fn answer(
 /// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.
 async fn instructions(
     services: &AppToolServices,
-    slug: &str,
+    (host, slug): (&HostKind, &str),
     page: &ServedPage,
 ) -> Result<String, Problem> {
     let calls = &services.calls;
     let PageKind::Frontend { host_label } = &page.kind else {
         return Err(Problem::not_found());
     };
-    let url = format!("{}/{slug}", calls.config.project_origin(host_label));
+    let url = format!("{}/{slug}", host.project_origin(&calls.config, host_label));
     let title = calls.serving.title(page.id).await?;
     // The title is inserted last, so that placeholders in it are not replaced.
     let text = calls.config.limits.fill_in(INSTRUCTIONS);

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
+use super::domains::fault_of_domains;
 use super::faults::ManifestFault;
 use super::prices::{PriceEntry, fault_of_prices, prices_of_environment};
 use crate::error::{CliFailure, FailureExitCode, Result};
@@ -36,6 +37,9 @@ pub(super) struct EnvironmentEntry {
     pub(super) realtime: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agents: Option<bool>,
+    /// Domains there, in place of those at the top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) domains: Option<Vec<String>>,
     /// Prices that take the places of those with the same keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) prices: Vec<PriceEntry>,
@@ -65,6 +69,7 @@ impl Manifest {
             home,
             realtime,
             agents,
+            domains,
             prices,
         } = chosen;
         self.server = Some(server);
@@ -76,6 +81,7 @@ impl Manifest {
         self.home = home.or(self.home);
         self.realtime = realtime.or(self.realtime);
         self.agents = agents.or(self.agents);
+        self.domains = domains.unwrap_or(self.domains);
         self.prices = prices_of_environment(&self.prices, &prices);
         self.environment = Some(name.to_owned());
         Ok(self)
@@ -93,7 +99,7 @@ impl Manifest {
         })
     }
 
-    /// Finds the first fault of the environments, the addresses and the prices.
+    /// Finds the first fault of the environments, the addresses, the domains and the prices.
     pub(super) fn fault_of_environments(&self) -> Option<ManifestFault> {
         let is_name = |name: &str| {
             let may_have = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -118,6 +124,9 @@ impl Manifest {
             let detail = format!("`server`: {}", failure.detail());
             Some(ManifestFault::new(server, detail))
         });
+        let domains = self.env.values().filter_map(|one| one.domains.as_ref());
+        let mut domains = domains.chain([&self.domains]);
+        let fault = fault.or_else(|| domains.find_map(|names| fault_of_domains(names)));
         if fault.is_some() {
             return fault;
         }

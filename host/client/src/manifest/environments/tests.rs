@@ -6,6 +6,7 @@ const MANIFEST: &str = r#"
 project = "Shop"
 home = "shop"
 server = "http://localhost:8080"
+domains = ["www.shop.example"]
 [pages]
 shop = "shop.md"
 closed = "closed.md"
@@ -36,6 +37,7 @@ recurring = "month"
 [env.test]
 server = "test.example"
 profile = "test"
+domains = []
 "#;
 
 fn manifest() -> Manifest {
@@ -79,6 +81,8 @@ fn what_an_environment_leaves_out_is_as_at_the_top() {
         assert_eq!(target.environment.as_deref(), name);
         let found: Vec<_> = chosen.prices.iter().map(|price| price.amount).collect();
         assert_eq!(found, amounts, "{name:?}");
+        let domains = usize::from(name != Some("test"));
+        assert_eq!(chosen.domains.len(), domains, "{name:?}");
     }
 }
 

@@ -4,8 +4,9 @@ use super::super::ProjectFolder;
 use super::super::authorship::{
     ConflictReason, PartConflict, ReleaseOfPart, action_history, first_revision, page_history,
 };
+use super::super::domains::{fetch_domains, find_domain};
 use super::super::meetings::{MetPart, PartDecision};
-use super::super::merge::Decision;
+use super::super::merge::{Decision, Precedence};
 use super::super::pages::{FrontendType, LocalPage, LocalSite};
 use super::super::parts::{ActionText, Comparable, PageText, PriceTerms};
 use super::super::remote_state::{RemoteFrontend, RemoteProjectState, fetch_site};
@@ -16,6 +17,7 @@ use super::super::steps::{Change, PlanStep, PlanStepDescription};
 use super::super::suffixes::unknown_page;
 use super::{ApplyPlan, MAX_SHOWN_ACTIONS, PlanRules, ReleasePart};
 use crate::api::ApiClient;
+use crate::domains::domain_text;
 use crate::error::{CliFailure, Result};
 use crate::sites::{RemoteSite, SiteDifference};
 
@@ -411,6 +413,33 @@ impl<'a> Planner<'a> {
             self.plan_left_prices(state, &mut steps);
         }
         steps
+    }
+
+    /// Plans the domains that the server does not have; returns their steps. One that it has stays, whatever the folder says, and what
+    /// proves it is noted while it is not served.
+    pub(super) async fn plan_domains(&mut self) -> Result<Vec<PlanStep>> {
+        let named = &self.folder.manifest.domains;
+        // A server for one folder alone, as that of `svc dev`, is at no domain.
+        if named.is_empty() || self.rules.precedence == Precedence::Folder {
+            return Ok(Vec::new());
+        }
+        let known = match self.state {
+            Some(state) => fetch_domains(self.api, &state.project.id).await?,
+            None => Vec::new(),
+        };
+        let mut steps = Vec::new();
+        for name in named {
+            match find_domain(&known, name) {
+                None => {
+                    let line = PlanStepDescription::new(Change::Create, "domain", name);
+                    self.plan.lines.push(line);
+                    steps.push(PlanStep::AddDomain(name.clone()));
+                }
+                Some(domain) if domain["state"] == "active" => {}
+                Some(domain) => self.plan.notes.push(domain_text(domain)),
+            }
+        }
+        Ok(steps)
     }
 
     /// Plans the prices that have left the manifest: they are named, and end only if they are pruned.

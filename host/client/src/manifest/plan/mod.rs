@@ -87,6 +87,7 @@ impl ApplyPlan {
         planner.plan_pages().await?;
         let later = planner.plan_settings()?;
         let prices = planner.plan_prices();
+        let domains = planner.plan_domains().await?;
         let mut plan = planner.plan;
         if let (false, Some(state)) = (plan.conflicts.is_empty(), state) {
             return Err(conflict_failure(api, state, plan.conflicts).await);
@@ -103,7 +104,8 @@ impl ApplyPlan {
         plan.parts.extend(sites);
         sort_parts(&mut plan.parts);
         plan.add_release(folder);
-        plan.steps.extend(later.into_iter().chain(prices));
+        plan.steps
+            .extend(later.into_iter().chain(prices).chain(domains));
         Ok(plan)
     }
 

@@ -78,7 +78,8 @@ fn purge_page(
     (host_label, slug): (&str, &str),
     now: Timestamp,
 ) -> Result<(), control::Error> {
-    edge_prefixes(config, host_label, slug)
+    let domains = projects::domains::served_names(tx, host_label)?;
+    edge_prefixes(config, (host_label, &domains), slug)
         .iter()
         .try_for_each(|prefix| edge::enqueue_purge(tx, prefix, now))
 }
@@ -108,24 +109,31 @@ fn purge_root(
     enqueue_root(tx, config, host_label, now)
 }
 
-/// Queues a purge of everything on a project's origin.
+/// Queues a purge of everything on a project's origin, and on its domains.
 fn enqueue_root(
     tx: &Tx<'_>,
     config: &Config,
     host_label: &str,
     now: Timestamp,
 ) -> Result<(), control::Error> {
-    match &config.sites_domain {
-        Some(domain) => edge::enqueue_purge(tx, &format!("{host_label}.{domain}/"), now),
-        None => Ok(()),
-    }
+    let own = config.sites_domain.as_ref();
+    let own = own.map(|domain| format!("{host_label}.{domain}"));
+    let domains = projects::domains::served_names(tx, host_label)?;
+    own.into_iter()
+        .chain(domains)
+        .try_for_each(|host| edge::enqueue_purge(tx, &format!("{host}/"), now))
 }
 
 /// Composes the URL prefixes of a frontend that the edge may hold.
-fn edge_prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<String> {
+fn edge_prefixes(
+    config: &Config,
+    (host_label, domains): (&str, &[String]),
+    slug: &str,
+) -> Vec<String> {
     let mut prefixes = vec![format!("{}/{slug}", edge::host_of(&config.sites_url))];
     if let Some(domain) = &config.sites_domain {
         prefixes.push(format!("{host_label}.{domain}/{slug}"));
     }
+    prefixes.extend(domains.iter().map(|name| format!("{name}/{slug}")));
     prefixes
 }

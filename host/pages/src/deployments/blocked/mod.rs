@@ -159,7 +159,9 @@ impl BlockedState {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => return,
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => return,
         };
         let mut digests = self.write();
         digests.changes += 1;

@@ -17,7 +17,6 @@ use crate::deployments::files::requests::names_site;
 use crate::deployments::serving::PageService;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{NoQueryParams, PublicationBody, body_too_large, parse_json};
-use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::projects::scope::AuthorizedProject;
 
@@ -133,7 +132,7 @@ pub async fn home(
     State(serving): State<Arc<PageService>>,
     context: HttpRequestContext,
 ) -> Result<Response, Problem> {
-    let HostKind::Project(label) = &context.host else {
+    let Some(label) = context.host.project_label() else {
         return Err(Problem::not_found());
     };
     let origin = serving.origin(label).await?;

@@ -345,7 +345,7 @@ impl Frontends {
                 {
                     projects::record_audit(tx, &project, act, &project, now)?;
                 }
-                let Some(label) = projects::begin_deletion(tx, &project, now)? else {
+                let Some(label) = projects::begin_deletion(tx, &config, &project, now)? else {
                     return Ok(());
                 };
                 announce_origin_end(tx, &config, (&project, &label), now)?;

@@ -64,7 +64,7 @@ impl RequestOrigin {
     /// Returns the origin of a host.
     pub(super) fn of(host: &HostKind) -> Self {
         match host {
-            HostKind::Project(_) => Self::Project,
+            HostKind::Project(_) | HostKind::Domain(_) => Self::Project,
             HostKind::Sites => Self::Sites,
             HostKind::Preview(_) => Self::Preview,
             HostKind::Api | HostKind::Landing => Self::Unpurged,

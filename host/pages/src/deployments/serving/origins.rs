@@ -195,7 +195,9 @@ impl OriginCache {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::SessionEnded(_)
-            | ControlChange::SessionsEnded(_) => {}
+            | ControlChange::SessionsEnded(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         }
     }
 }
@@ -246,10 +248,12 @@ impl PageService {
         }))
     }
 
-    /// Returns the origin of a frontend's project, as addresses begin.
-    pub(super) fn origin_of(&self, page: &ServedPage) -> Option<String> {
+    /// Returns the origin of a frontend's project for a visitor of a host, as addresses begin.
+    pub(super) fn origin_of(&self, host: &HostKind, page: &ServedPage) -> Option<String> {
         match &page.kind {
-            PageKind::Frontend { host_label } => Some(self.infra.config.project_origin(host_label)),
+            PageKind::Frontend { host_label } => {
+                Some(host.project_origin(&self.infra.config, host_label))
+            }
             PageKind::Share | PageKind::Preview => None,
         }
     }
@@ -290,7 +294,7 @@ impl PageService {
     ) -> Result<PageMounts, PageLookupError> {
         let mounts = self.mounts(page, slug).await?;
         Ok(match host {
-            HostKind::Project(_) => mounts,
+            HostKind::Project(_) | HostKind::Domain(_) => mounts,
             _ => PageMounts {
                 root: None,
                 ..mounts

@@ -242,7 +242,9 @@ impl PageCache {
             | ControlChange::SessionEnded(_)
             | ControlChange::SessionsEnded(_)
             | ControlChange::ContentBlocked(_)
-            | ControlChange::ContentAllowed(_) => {}
+            | ControlChange::ContentAllowed(_)
+            | ControlChange::DomainServed { .. }
+            | ControlChange::DomainEnded(_) => {}
         }
     }
 

@@ -265,7 +265,7 @@ async fn show_site(
         serving.count_view(&page);
     }
     let is_copy = !at.at_root && at.missing.is_none();
-    if let (true, Some(path), Some(origin)) = (is_copy, at_root, serving.origin_of(&page)) {
+    if let (true, Some(path), Some(origin)) = (is_copy, at_root, serving.origin_of(host, &page)) {
         answer::name_canonical(&mut answered.response, &format!("{origin}{path}"))?;
     }
     Ok(Some(answered.response))

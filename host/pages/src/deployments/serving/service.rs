@@ -259,9 +259,8 @@ impl PageService {
     /// Checks that a page is one of a host, and may still be shown.
     fn check_on_host(&self, host: &HostKind, page: &ServedPage) -> Result<(), PageLookupError> {
         let here = match host {
-            HostKind::Project(label) => {
-                matches!(&page.kind, PageKind::Frontend { host_label } if host_label == label)
-            }
+            HostKind::Project(label) => is_of_project(page, label),
+            HostKind::Domain(host) => is_of_project(page, &host.domain.host_label),
             HostKind::Api | HostKind::Sites | HostKind::Landing => true,
             HostKind::Preview(_) => false,
         };
@@ -278,7 +277,7 @@ impl PageService {
         page: &ServedPage,
     ) -> bool {
         page.is_frontend()
-            && !matches!(host, HostKind::Project(_))
+            && host.project_label().is_none()
             && self.infra.config.sites_domain.is_some()
     }
 
@@ -562,4 +561,9 @@ async fn verify_on_lane(lane: &Lane, password: String, hash: String) -> Result<b
     lane.run(move |_| password::verify_password(&password, &hash))
         .await
         .map_err(|_| UnlockError::Busy)
+}
+
+/// Whether a page is a frontend of the project with a label.
+fn is_of_project(page: &ServedPage, label: &str) -> bool {
+    matches!(&page.kind, PageKind::Frontend { host_label } if host_label == label)
 }

@@ -1,8 +1,9 @@
 //! Issuance of certificates to names: the rules between handshakes of strangers and an authority that counts.
 //!
-//! A certificate is never ordered for a foreign name, or for a label that no project has. Handshakes share a pending order; a refused
-//! name has a backoff; new certificates of projects are counted by the week. The installation's own hosts are ordered at the start,
-//! and every certificate is renewed when a third of its validity is left.
+//! A certificate is never ordered for a foreign name, for a label that no project has, or for a domain that DNS does not prove. Handshakes
+//! share a pending order; a refused name has a backoff; new certificates of projects are counted by the week, those of domains by the
+//! hour. The installation's own hosts are ordered at the start, domains once they are served, and every certificate is renewed when a
+//! third of its validity is left.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,6 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::budget::{IssuanceBudget, IssuanceRefusal, LabelOwner};
+use super::domains::{DomainCertificate, ServedDomains};
 use super::names::{NameKind, Names};
 use super::pair::CertificatePair;
 use super::served::ServedCertificates;
@@ -31,7 +33,20 @@ const MAX_PENDING_NAMES: usize = 64;
 
 pub(super) trait CertificateAuthority: fmt::Debug + Send + Sync {
     /// Issues a certificate for a name; returns the key and the chain, in PEM.
-    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, IssuanceRefusal>>;
+    fn issue<'a>(
+        &'a self,
+        name: &'a str,
+        proof: NameProof,
+    ) -> BoxFuture<'a, Result<String, IssuanceRefusal>>;
+}
+
+/// How an authority may be shown that a name leads here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NameProof {
+    /// By a handshake alone.
+    Handshake,
+    /// By a handshake, else by plain HTTP where that is listened to: something in front of a domain may end handshakes.
+    HandshakeOrHttp,
 }
 
 /// Finds the owner of the project with a label, if there is one.
@@ -44,6 +59,19 @@ enum EligibleName {
     Fixed,
     /// The label of a project.
     Label(LabelOwner),
+    /// A domain of a project.
+    Domain,
+}
+
+/// Budget that a new certificate is counted in.
+#[derive(Clone, Debug)]
+enum OrderBudget {
+    /// None, as for renewals and for hosts of the installation.
+    Uncounted,
+    /// The week's certificates of projects, and of their owner.
+    Label(LabelOwner),
+    /// The hour's orders for domains.
+    Domain,
 }
 
 /// Orders and renews the certificates of an authority.
@@ -53,6 +81,7 @@ pub(super) struct CertificateIssuance {
     store: AuthorityDirectory,
     authority: Box<dyn CertificateAuthority>,
     find_owner: FindLabelOwnerFn,
+    domains: Arc<ServedDomains>,
     clock: Clock,
     /// New certificates of projects, by the week.
     per_week: DividedCap,
@@ -71,6 +100,10 @@ struct IssuanceState {
     pending: HashMap<String, watch::Receiver<()>>,
     /// Part of the week's certificates that was exhausted at the last attempt, so that it is logged once.
     spent: Option<DividedCapPart>,
+    /// Change of the domains up to which all of them have certificates; `None` while some have none.
+    complete_until: Option<u64>,
+    /// Domains that have ended, whose certificates are still to be deleted.
+    ended: Vec<String>,
 }
 
 impl fmt::Debug for CertificateIssuance {
@@ -87,16 +120,18 @@ pub(super) struct IssuanceDependencies {
     pub(super) store: AuthorityDirectory,
     pub(super) authority: Box<dyn CertificateAuthority>,
     pub(super) find_owner: FindLabelOwnerFn,
+    pub(super) domains: Arc<ServedDomains>,
     pub(super) clock: Clock,
     pub(super) per_week: DividedCap,
 }
 
 impl EligibleName {
-    /// Returns the owner whose budget a new certificate is counted in.
-    fn owner(self) -> Option<LabelOwner> {
+    /// Returns the budget that a new certificate is counted in.
+    fn budget(self) -> OrderBudget {
         match self {
-            Self::Fixed => None,
-            Self::Label(owner) => Some(owner),
+            Self::Fixed => OrderBudget::Uncounted,
+            Self::Label(owner) => OrderBudget::Label(owner),
+            Self::Domain => OrderBudget::Domain,
         }
     }
 }
@@ -113,6 +148,12 @@ impl CertificateIssuance {
             // Settings may have changed: certificates of foreign names are not served.
             if parts.names.classify(&name).is_some() {
                 parts.served.serve(&name, &pair);
+            } else if parts.domains.contains(&name) {
+                record_issued(&parts.domains, &name, &pair);
+                parts.served.serve(&name, &pair);
+            } else {
+                // A domain may have ended while nobody looked.
+                parts.store.remove(&name).context("cleaning data/tls")?;
             }
         }
         let budget = budget.unwrap_or_default();
@@ -122,6 +163,7 @@ impl CertificateIssuance {
             store: parts.store,
             authority: parts.authority,
             find_owner: parts.find_owner,
+            domains: parts.domains,
             clock: parts.clock,
             per_week: parts.per_week,
             orders: Semaphore::new(MAX_ORDERS),
@@ -143,16 +185,16 @@ impl CertificateIssuance {
         if self.served.has(name) {
             return;
         }
-        let Some(kind) = self.names.classify(name) else {
+        if self.names.classify(name).is_none() && !self.domains.contains(name) {
             return;
-        };
+        }
         let pending = self.state().pending.get(name).cloned();
         let pending = match pending {
             Some(pending) => Some(pending),
             // The look-up costs a query, so names in backoff are skipped.
             None if self.is_name_backing_off(name) => None,
-            None => match self.check_eligibility(kind).await {
-                Some(known) if !self.served.has(name) => self.start_order(name, known.owner()),
+            None => match self.check_eligibility(name).await {
+                Some(known) if !self.served.has(name) => self.start_order(name, known.budget()),
                 _ => None,
             },
         };
@@ -167,21 +209,49 @@ impl CertificateIssuance {
         let now = self.clock.now();
         for name in self.names.fixed() {
             if !self.served.has(name) && !self.is_name_backing_off(name) {
-                self.start_order(name, None);
+                self.start_order(name, OrderBudget::Uncounted);
             }
         }
+        self.order_for_domains();
         for (name, validity) in self.served.names() {
-            let Some(kind) = self.names.classify(&name) else {
-                continue;
-            };
-            if now < validity.renewal_time() || self.is_name_backing_off(&name) {
+            let is_ended = self.names.classify(&name).is_none() && !self.domains.contains(&name);
+            if !is_ended && (now < validity.renewal_time() || self.is_name_backing_off(&name)) {
                 continue;
             }
-            if self.check_eligibility(kind).await.is_some() {
-                self.start_order(&name, None);
+            if self.check_eligibility(&name).await.is_some() {
+                self.start_order(&name, OrderBudget::Uncounted);
             } else {
                 self.remove_certificate(&name).await;
             }
+        }
+        let ended = std::mem::take(&mut self.state().ended);
+        for name in ended {
+            if self.check_eligibility(&name).await.is_none() {
+                self.remove_certificate(&name).await;
+            }
+        }
+    }
+
+    /// Orders the certificates of domains that have none. All are looked at only after a change, and while some have none.
+    fn order_for_domains(self: &Arc<Self>) {
+        let generation = self.domains.generation();
+        if self.state().complete_until == Some(generation) {
+            return;
+        }
+        let missing = self.domains.list(|name| !self.served.has(name));
+        for name in &missing {
+            if !self.is_name_backing_off(name) {
+                self.start_order(name, OrderBudget::Domain);
+            }
+        }
+        self.state().complete_until = missing.is_empty().then_some(generation);
+    }
+
+    /// Stops serving the certificate of a domain that has ended, and has it deleted by the next renewal.
+    pub(super) fn end_domain(&self, name: &str) {
+        if self.names.classify(name).is_none() {
+            self.served.remove(name);
+            self.state().ended.push(name.to_owned());
         }
     }
 
@@ -191,9 +261,11 @@ impl CertificateIssuance {
     }
 
     /// Checks whether a name may have a certificate.
-    async fn check_eligibility(&self, name: NameKind<'_>) -> Option<EligibleName> {
-        let NameKind::Label(label) = name else {
-            return Some(EligibleName::Fixed);
+    async fn check_eligibility(&self, name: &str) -> Option<EligibleName> {
+        let label = match self.names.classify(name) {
+            Some(NameKind::Fixed) => return Some(EligibleName::Fixed),
+            Some(NameKind::Label(label)) => label,
+            None => return self.domains.contains(name).then_some(EligibleName::Domain),
         };
         match (self.find_owner)(label.to_owned()).await {
             Ok(owner) => owner.map(EligibleName::Label),
@@ -205,12 +277,12 @@ impl CertificateIssuance {
         }
     }
 
-    /// Starts an order, unless one is pending or too many are; returns a receiver that closes with the order. A new certificate of a
-    /// project is counted in its owner's budget.
+    /// Starts an order, unless one is pending or too many are; returns a receiver that closes with the order. A new certificate is
+    /// counted in its budget.
     fn start_order(
         self: &Arc<Self>,
         name: &str,
-        counted: Option<LabelOwner>,
+        counted: OrderBudget,
     ) -> Option<watch::Receiver<()>> {
         let mut state = self.state();
         if let Some(pending) = state.pending.get(name) {
@@ -223,20 +295,13 @@ impl CertificateIssuance {
         {
             return None;
         }
-        if let Some(owner) = counted {
-            let spent = state.budget.spend(&self.per_week, &owner, now).err();
-            let was_spent = std::mem::replace(&mut state.spent, spent);
-            if let Some(part) = spent {
-                if was_spent != Some(part) {
-                    tracing::warn!(
-                        name,
-                        per_week = self.per_week.whole,
-                        part = part.as_str(),
-                        "this part of the week's certificates for projects is spent: they come back one by one (acme.projects_per_week)"
-                    );
-                }
-                return None;
-            }
+        let is_allowed = match counted {
+            OrderBudget::Uncounted => true,
+            OrderBudget::Label(owner) => self.spend_of_week(&mut state, name, &owner),
+            OrderBudget::Domain => state.budget.spend_for_domain(now),
+        };
+        if !is_allowed {
+            return None;
         }
         let (end, ended) = watch::channel(());
         state.pending.insert(name.to_owned(), ended.clone());
@@ -251,6 +316,25 @@ impl CertificateIssuance {
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move { order.run().await });
         Some(ended)
+    }
+
+    /// Spends one of the week's certificates for projects; returns whether there was one.
+    fn spend_of_week(&self, state: &mut IssuanceState, name: &str, owner: &LabelOwner) -> bool {
+        let spent = state.budget.spend(&self.per_week, owner, self.clock.now());
+        let spent = spent.err();
+        let was_spent = std::mem::replace(&mut state.spent, spent);
+        let Some(part) = spent else {
+            return true;
+        };
+        if was_spent != Some(part) {
+            tracing::warn!(
+                name,
+                per_week = self.per_week.whole,
+                part = part.as_str(),
+                "this part of the week's certificates for projects is spent: they come back one by one (acme.projects_per_week)"
+            );
+        }
+        false
     }
 
     fn tasks(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
@@ -281,7 +365,11 @@ impl CertificateIssuance {
         };
         // Stored before the order: a crash must not refill the budget.
         self.save_budget().await;
-        let kept = match self.authority.issue(name).await {
+        let proof = match self.names.classify(name) {
+            Some(_) => NameProof::Handshake,
+            None => NameProof::HandshakeOrHttp,
+        };
+        let kept = match self.authority.issue(name, proof).await {
             Ok(pem) => self.store_certificate(name, pem).await,
             Err(why) => Err(why),
         };
@@ -289,12 +377,20 @@ impl CertificateIssuance {
             Ok(pair) => {
                 let ends = pair.validity.ends;
                 self.served.serve(name, &pair);
+                record_issued(&self.domains, name, &pair);
                 self.state().budget.record_success(name, self.clock.now());
                 tracing::info!(name, %ends, "a certificate was issued");
+                // The domain may have ended meanwhile.
+                if self.check_eligibility(name).await.is_none() {
+                    self.remove_certificate(name).await;
+                }
             }
             Err(why) => {
                 let now = self.clock.now();
                 let again = self.state().budget.record_failure(name, &why, now);
+                let detail = why.to_string();
+                self.domains
+                    .record_certificate(name, DomainCertificate::Refused { detail });
                 tracing::error!(name, error = %why, %again, "no certificate was issued");
             }
         }
@@ -328,6 +424,12 @@ impl CertificateIssuance {
             tracing::error!("what was asked of the authority is not written down");
         }
     }
+}
+
+/// Records that a domain has a certificate; of other names nothing is recorded.
+fn record_issued(domains: &ServedDomains, name: &str, pair: &CertificatePair) {
+    let not_after = pair.validity.ends;
+    domains.record_certificate(name, DomainCertificate::Issued { not_after });
 }
 
 /// A pending order. Dropping it, for any reason, wakes those who wait.

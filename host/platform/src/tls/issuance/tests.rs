@@ -8,6 +8,7 @@ use url::Url;
 
 use super::*;
 use crate::config::{Limits, Settings};
+use crate::tls::domains::ServedDomain;
 use svc_base::clock::Timestamp;
 
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
@@ -27,7 +28,11 @@ struct Told {
 }
 
 impl CertificateAuthority for Fake {
-    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
+    fn issue<'a>(
+        &'a self,
+        name: &'a str,
+        _: NameProof,
+    ) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
         Box::pin(async move {
             self.0.asked.lock().unwrap().push(name.to_owned());
             let _open = self.0.gate.acquire().await.unwrap();
@@ -58,6 +63,7 @@ struct World {
     looked: Arc<AtomicUsize>,
     /// Labels that have a project.
     labels: Arc<Mutex<Vec<&'static str>>>,
+    domains: Arc<ServedDomains>,
     per_week: u32,
     issuance: Arc<CertificateIssuance>,
 }
@@ -73,14 +79,16 @@ impl World {
         }));
         let data = TempDir::new().unwrap();
         let labels = Arc::new(Mutex::new(vec!["one-acme", "two-acme"]));
-        let looked = Arc::default();
-        let issuance = open(&data, &clock, &fake, &looked, &labels, per_week);
+        let (looked, domains) = (Arc::default(), Arc::default());
+        let projects = (&labels, &domains);
+        let issuance = open(&data, &clock, &fake, &looked, projects, per_week);
         Self {
             data,
             clock,
             fake,
             looked,
             labels,
+            domains,
             per_week,
             issuance,
         }
@@ -88,13 +96,12 @@ impl World {
 
     /// Restarts the installation.
     fn restarted(self) -> Self {
-        let (looked, labels) = (&self.looked, &self.labels);
         let issuance = open(
             &self.data,
             &self.clock,
             &self.fake,
-            looked,
-            labels,
+            &self.looked,
+            (&self.labels, &self.domains),
             self.per_week,
         );
         Self { issuance, ..self }
@@ -138,7 +145,7 @@ fn open(
     clock: &Clock,
     fake: &Fake,
     looked: &Arc<AtomicUsize>,
-    labels: &Arc<Mutex<Vec<&'static str>>>,
+    (labels, domains): (&Arc<Mutex<Vec<&'static str>>>, &Arc<ServedDomains>),
     per_week: u32,
 ) -> Arc<CertificateIssuance> {
     let toml = "cache = '/c'\nhttps = true\nbase_url = 'https://share.example.com'\nsites_domain = 'pages.example.com'";
@@ -157,6 +164,7 @@ fn open(
         store: AuthorityDirectory::open(data.path(), &authority).unwrap(),
         authority: Box::new(fake.clone()),
         find_owner,
+        domains: Arc::clone(domains),
         clock: clock.clone(),
         per_week: Limits::default().divide_cap("projects_per_week", per_week.into()),
     });
@@ -332,10 +340,93 @@ async fn so_many_names_are_under_way() {
     let world = World::new(1_000);
     let gate = world.fake.0.gate.acquire_many(100).await.unwrap();
     for number in 0..2 * MAX_PENDING_NAMES {
-        world
-            .issuance
-            .start_order(&format!("{number}.pages.example.com"), Some(acme()));
+        world.issuance.start_order(
+            &format!("{number}.pages.example.com"),
+            OrderBudget::Label(acme()),
+        );
     }
     assert_eq!(world.issuance.state().pending.len(), MAX_PENDING_NAMES);
     drop(gate);
+}
+
+fn domain(name: &str) -> ServedDomain {
+    ServedDomain {
+        name: name.to_owned(),
+        host_label: "one-acme".to_owned(),
+        redirect_to: None,
+    }
+}
+
+#[tokio::test]
+async fn a_domain_is_asked_for_once_it_is_served_and_deleted_when_it_ends() {
+    let world = World::new(1);
+    world.renew().await;
+    world.asked();
+    let name = "www.shop.com";
+    world.issuance.ensure_certificate(name).await;
+    assert!(world.asked().is_empty(), "unproven");
+    world.domains.serve(domain(name));
+    let state = |world: &World| world.domains.certificate(name, true);
+    assert_eq!(state(&world), DomainCertificate::Waiting);
+    assert_eq!(
+        world.domains.certificate(name, false),
+        DomainCertificate::None
+    );
+    world.renew().await;
+    assert_eq!(world.asked(), [name], "at once, without a handshake");
+    let not_after = NOW.plus_seconds(90 * 24 * 60 * 60);
+    assert_eq!(state(&world), DomainCertificate::Issued { not_after });
+    let world = world.restarted();
+    assert!(world.issuance.served.has(name), "kept over a restart");
+    world.domains.end(name);
+    world.issuance.end_domain(name);
+    assert!(!world.issuance.served.has(name), "at once");
+    world.renew().await;
+    world.domains.serve(domain(name));
+    let world = world.restarted();
+    assert!(!world.issuance.served.has(name), "its file is deleted");
+    assert_eq!(state(&world), DomainCertificate::Waiting);
+}
+
+#[tokio::test]
+async fn a_domain_that_ended_while_nobody_looked_leaves_no_key() {
+    let world = World::new(1);
+    world.domains.serve(domain("www.shop.com"));
+    world.renew().await;
+    world.domains.end("www.shop.com");
+    let world = world.restarted();
+    world.domains.serve(domain("www.shop.com"));
+    let world = world.restarted();
+    assert!(!world.issuance.served.has("www.shop.com"));
+}
+
+#[tokio::test]
+async fn domains_have_an_hourly_budget_of_their_own_and_rest_when_they_are_refused() {
+    let world = World::new(1);
+    world.renew().await;
+    world.asked();
+    for number in 0..40 {
+        world.domains.serve(domain(&format!("{number}.shop.com")));
+    }
+    world.renew().await;
+    assert_eq!(world.asked().len(), 30);
+    world.later(3_600);
+    world.renew().await;
+    assert_eq!(world.asked().len(), 10);
+    world.renew().await;
+    assert!(world.asked().is_empty());
+    world
+        .issuance
+        .ensure_certificate("one-acme.pages.example.com")
+        .await;
+    assert_eq!(world.asked().len(), 1, "that of projects is not touched");
+    world.later(3_600);
+    world.refuse(IssuanceRefusal::Refused("no such address".into()));
+    world.domains.serve(domain("www.shop.com"));
+    world.renew().await;
+    assert_eq!(world.asked(), ["www.shop.com"]);
+    let state = world.domains.certificate("www.shop.com", true);
+    assert!(matches!(state, DomainCertificate::Refused { detail } if detail.contains("address")));
+    world.renew().await;
+    assert!(world.asked().is_empty(), "it rests");
 }
