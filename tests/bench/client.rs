@@ -108,8 +108,13 @@ impl Client {
 
 /// Makes a request for a page, with the relevant headers of a browser.
 pub(crate) fn get(address: SocketAddr, path: &str, encoding: &str) -> Vec<u8> {
+    get_at(&address.to_string(), path, encoding)
+}
+
+/// Makes a request for a page of a host.
+pub(crate) fn get_at(host: &str, path: &str, encoding: &str) -> Vec<u8> {
     format!(
-        "GET {path} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: bench\r\nAccept: text/html,*/*;q=0.8\r\nAccept-Encoding: {encoding}\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bench\r\nAccept: text/html,*/*;q=0.8\r\nAccept-Encoding: {encoding}\r\n\r\n"
     )
     .into_bytes()
 }

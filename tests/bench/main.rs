@@ -11,6 +11,7 @@ mod beside_rooms;
 mod calls;
 mod client;
 mod cluster;
+mod domains;
 mod earlier_build;
 mod guests;
 mod history;
@@ -77,6 +78,7 @@ const PARTS: &[(&str, Measure)] = &[
         project_releases::measure(&run.bench, goals)
     }),
     ("sites", sites::measure),
+    ("domains", |run, goals| domains::measure(&run.bench, goals)),
     ("backend", |run, goals| {
         backend::measure(&run.bench, run.before.as_ref(), goals)
     }),

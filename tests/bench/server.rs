@@ -215,6 +215,18 @@ impl Bench {
         self.with_settings(data, &lines)?.start_owned(data)
     }
 
+    /// Starts a server whose projects have origins, and domains that a DNS server proves.
+    pub(crate) fn start_owned_with_domains(
+        &self,
+        data: &str,
+        dns: SocketAddr,
+    ) -> anyhow::Result<(Running, String)> {
+        let lines = format!(
+            "sites_domain = \"pages.bench.net\"\n[domains]\nresolver = \"{dns}\"\n{SETTINGS}domains_free = 1000000\n"
+        );
+        self.with_settings(data, &lines)?.start_owned(data)
+    }
+
     /// Makes servers with more lines of settings.
     pub(crate) fn with_more_settings(&self, name: &str, lines: &str) -> anyhow::Result<Self> {
         self.with_settings(name, &format!("{SETTINGS}{lines}"))

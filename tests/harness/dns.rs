@@ -237,7 +237,7 @@ fn found_records(zone: &Zone, name: &str, kind: u16) -> Vec<(String, u16, String
             break;
         };
         found.push((at, CNAME, target[0].clone()));
-        at.clone_from(&target[0]);
+        at = target[0].clone();
     }
     found
 }

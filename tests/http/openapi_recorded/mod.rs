@@ -188,7 +188,8 @@ impl ExampleRecorder {
         let to = (Method::POST, all.as_str());
         let body = json!({ "name": name });
         let added = self.record_request_and_answer(("add_domain", "domain"), to, body);
-        self.dns.set_record(&added.await["records"][0]);
+        let added = added.await;
+        self.dns.set_record(&added["records"][0]);
         let one = format!("{all}/{name}");
         let verify = format!("{one}/verify");
         let to = (Method::POST, verify.as_str());
