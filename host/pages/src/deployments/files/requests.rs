@@ -162,7 +162,7 @@ pub fn checked_options(options: SiteOptions) -> Result<SiteOptions, Problem> {
     let count = options.immutable.len();
     if count > MAX_PATTERNS {
         return Err(invalid_request(format!(
-            "In `options`: `immutable` has {count} patterns; {MAX_PATTERNS} is the most. Name folders with a `*` at the end."
+            "In `options`: `immutable` has {count} patterns; {MAX_PATTERNS} is the most. Name folders with a `*`, as in `/assets/*`."
         )));
     }
     if let Some(fallback) = options
@@ -177,7 +177,7 @@ pub fn checked_options(options: SiteOptions) -> Result<SiteOptions, Problem> {
     for pattern in &options.immutable {
         if let Some(fault) = pattern_fault(pattern) {
             return Err(invalid_request(format!(
-                "In `options`: the pattern `{pattern}` of `immutable` {fault}. Write `/path/of/a.file`, or the beginning of paths with a `*` at the end, as in `/assets/*`."
+                "In `options`: the pattern `{pattern}` of `immutable` {fault}. Write `/path/of/a.file`, where a `*` stands for any characters, as in `/assets/*`."
             )));
         }
     }

@@ -27,32 +27,33 @@ pub fn pattern_fault(pattern: &str) -> Option<&'static str> {
     if path.split('/').any(|segment| segment.starts_with(':')) {
         return Some("has a placeholder, which such patterns do not know");
     }
-    let Some(beginning) = path.strip_suffix('*') else {
-        return match path.contains('*') {
-            true => Some("has a `*` that is not at its end"),
-            false => path_fault(path),
-        };
+    // A `*` stands for any characters, so for these, too.
+    path_fault(&path.replace('*', "a"))
+}
+
+/// Whether a path matches a pattern, in which each `*` stands for any characters, slashes among them.
+fn matches(pattern: &str, path: &str) -> bool {
+    let Some((beginning, rest)) = pattern.split_once('*') else {
+        return path == pattern;
     };
-    if beginning.contains('*') {
-        return Some("has a `*` that is not at its end");
+    let Some(mut path) = path.strip_prefix(beginning) else {
+        return false;
+    };
+    let (between, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in between.split('*') {
+        // The first place leaves the most for the parts after it.
+        let Some(at) = path.find(part) else {
+            return false;
+        };
+        path = &path[at + part.len()..];
     }
-    // The beginning of a file's name, or a folder with all that is in it.
-    match beginning.strip_suffix('/').unwrap_or(beginning) {
-        "" => beginning.starts_with('/').then_some("has an empty segment"),
-        path => path_fault(path),
-    }
+    path.ends_with(end)
 }
 
 impl SiteOptions {
     /// Whether the file at a path never changes.
     pub fn is_immutable(&self, path: &str) -> bool {
-        let matches = |pattern: &String| {
-            let pattern = pattern.strip_prefix('/').unwrap_or(pattern);
-            match pattern.strip_suffix('*') {
-                Some(beginning) => path.starts_with(beginning),
-                None => path == pattern,
-            }
-        };
+        let matches = |pattern: &String| matches(pattern.strip_prefix('/').unwrap_or(pattern), path);
         self.immutable.iter().any(matches)
     }
 }
@@ -139,8 +140,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_paths_or_beginnings_of_paths() {
-        for pattern in ["/*", "/assets/*", "/assets/app-*", "/a.js", "/a/b c.js"] {
+    fn patterns_are_paths_with_stars() {
+        for pattern in [
+            "/*",
+            "/assets/*",
+            "/assets/app-*",
+            "/assets/**",
+            "/*.js",
+            "/a/*/b",
+            "/a.js",
+            "/a/b c.js",
+        ] {
             assert_eq!(pattern_fault(pattern), None, "{pattern}");
         }
         let long = format!("/{}", "a".repeat(513));
@@ -149,8 +159,6 @@ mod tests {
             "/",
             "a.js",
             "*",
-            "/a/*/b",
-            "/**",
             "//*",
             "/a//*",
             "/../*",
@@ -163,6 +171,27 @@ mod tests {
             "https://a.b/*",
         ] {
             assert!(pattern_fault(pattern).is_some(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_star_matches_any_characters() {
+        for (pattern, path, expected) in [
+            ("*.js", "a.js", true),
+            ("*.js", "deep/a.js", true),
+            ("*.js", "a.json", false),
+            ("*.js", ".js", true),
+            ("a*a", "a", false),
+            ("a*a", "aa", true),
+            ("a/*/b", "a/x/y/b", true),
+            ("a/*/b", "a/b", false),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("a**", "a", true),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, path), expected, "{pattern} {path}");
         }
     }
 

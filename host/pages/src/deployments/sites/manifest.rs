@@ -37,7 +37,7 @@ pub struct SiteOptions {
     /// File that answers a navigation to a path without an ending where no file is: the page of an app that routes by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
-    /// Paths whose files never change: each is `/` and a path, or the beginning of one with a `*` at its end, as in `/assets/*`.
+    /// Paths whose files never change: each is `/` and a path, in which a `*` stands for any characters, as in `/assets/*`.
     #[serde(
         default,
         deserialize_with = "null_as_default",
