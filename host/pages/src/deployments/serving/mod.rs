@@ -11,6 +11,7 @@ pub mod password;
 mod problems;
 pub mod routes;
 mod service;
+pub mod site_answer;
 mod site_files;
 mod visits;
 
