@@ -17,6 +17,6 @@ pub use paths::{
     PathFault, RUNTIME_SCRIPT, case_collisions, check_folders, check_paths, hidden_paths,
     is_rule_file, is_runtime_path, path_fault, paths_behind_slugs,
 };
-pub use reader::FileReader;
+pub use reader::{FileReader, ObjectSource};
 pub use rules::{HeaderScope, RuleRedirect, SiteRules, keeps_from_edges};
 pub use urls::url_path;
