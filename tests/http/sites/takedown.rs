@@ -197,6 +197,35 @@ async fn parts_of_a_large_file_are_blocked_too() {
 }
 
 #[tokio::test]
+async fn who_reads_a_large_file_as_it_is_blocked_does_not_get_all_of_it() {
+    let fixture = SiteFixture::empty(TestServer::start().await).await;
+    let large = vec![7; 4_000_000];
+    let digest = fixture.put(&large).await;
+    let body = json!({ "type": "site", "files": { "large": { "sha256": digest } }, "requested_slug": "site" });
+    fixture.create(&body).await.expect(201);
+    // The server sends as much as the reader has taken, and little more.
+    let reader = svc_tests::http_client()
+        .http2_prior_knowledge()
+        .http2_initial_stream_window_size(65_535)
+        .no_proxy()
+        .build()
+        .unwrap();
+    let asking = reader.get(fixture.server.url("/site/large")).send();
+    let mut answer = asking.await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut read = answer.chunk().await.unwrap().unwrap().len();
+    fixture.block(&digest).await;
+    let is_whole = loop {
+        match answer.chunk().await {
+            Ok(Some(bytes)) => read += bytes.len(),
+            Ok(None) => break true,
+            Err(_) => break false,
+        }
+    };
+    assert!(!is_whole && read < large.len(), "{read} bytes");
+}
+
+#[tokio::test]
 async fn sources_of_pages_are_taken_and_shown_nowhere() {
     let fixture = SiteFixture::empty(TestServer::start().await).await;
     let sources = [

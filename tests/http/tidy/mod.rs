@@ -13,7 +13,7 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 9] = [
+const HTTP: [(&str, &str); 10] = [
     (
         "landing/mod.rs",
         "the form's page while guests are compiled, which is no page of the files that are made once",
@@ -29,6 +29,10 @@ const HTTP: [(&str, &str); 9] = [
     (
         "deployments/serving/answer.rs",
         "the end of the page routes: from finished bytes to an answer",
+    ),
+    (
+        "deployments/serving/site_answer.rs",
+        "the end of the routes of sites, in the same way",
     ),
     (
         "projects/scope.rs",

@@ -11,7 +11,7 @@ use super::views::ProjectReleaseView;
 use super::{ProjectReleases, operations};
 use crate::access::Editor;
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
-use crate::http::extract::{UnreadBody, parse_json};
+use crate::http::extract::{UnreadBody, parse_json, read_document};
 use crate::http::problem::Problem;
 use crate::projects::scope::AuthorizedProject;
 
@@ -44,8 +44,8 @@ pub async fn release(
     let body = UnreadBody::new(body, most)?.bytes().await?;
     // In memory as it was sent, for the key, and as it was read, until all of it is released.
     let _counted = releases.reserve_body(2 * body.len()).await?;
-    let input: ReleaseProject =
-        parse_json(&body).map_err(|problem| with_unreadable_part(problem, &body))?;
+    let input = read_document(&body, parse_json::<ReleaseProject>).await?;
+    let input = input.map_err(|problem| with_unreadable_part(problem, &body))?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
     let route = IdempotencyScope {
         name: "release",

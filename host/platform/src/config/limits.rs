@@ -193,7 +193,7 @@ limits! {
     pong_seconds = 60, 1;
     /// A rendered page, in bytes.
     page_bytes = 16_777_216, 1_024;
-    /// Pages kept in memory, in bytes.
+    /// Pages and files kept in memory, in bytes; three eighths of it are for files of more than 1 MB.
     page_cache_bytes = 33_554_432, 0;
     /// Sources and pages in memory that are being rendered, stored, or sent as previews, in bytes.
     page_work_bytes = 268_435_456, 1_024;

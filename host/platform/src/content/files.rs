@@ -276,6 +276,12 @@ mod tests {
             let (from, to) = (at(range.start), at(range.end));
             assert!(read == file[from..to], "{range:?}");
         }
+        let read = async |digest: &Digest| store.get_compared(digest).await.unwrap().unwrap();
+        let (one, other) = (
+            read(&objects.objects[0]).await,
+            read(&objects.objects[0]).await,
+        );
+        assert_eq!(one.as_ptr(), other.as_ptr(), "it is in memory once");
         let (shard, rest) = objects.objects[1].storage_path();
         std::fs::write(directory.path().join(shard).join(rest), b"other").unwrap();
         let damaged = store.get_compared(&objects.objects[1]).await;

@@ -41,6 +41,8 @@ struct ContentStoreState {
     /// Locks of writers and the collector by object, so that an existing object is always a durable one.
     write_locks: ObjectLocks,
     shared: WeakObjectCache,
+    /// Shared objects that were compared with their digests.
+    compared: WeakObjectCache,
     /// Locks of readers by object, so that concurrent readers load it once.
     read_locks: ObjectLocks,
 }
@@ -61,6 +63,7 @@ impl ContentStoreState {
             pins: Arc::default(),
             write_locks: ObjectLocks::default(),
             shared: WeakObjectCache::default(),
+            compared: WeakObjectCache::default(),
             read_locks: ObjectLocks::default(),
         }
     }
@@ -186,16 +189,22 @@ impl ContentStore {
     }
 
     /// Reads an object, if there is one, and compares it with its digest, wherever the store is: what is read in parts has no
-    /// reader who would notice that one of them is another one.
+    /// reader who would notice that one of them is another one. Concurrent readers share one copy of it.
     ///
     /// # Errors
     /// Like [`ContentStore::get`].
     pub async fn get_compared(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
-        match self.get(digest).await? {
-            // A remote one was compared.
-            Some(object) if !self.is_remote() => self.compare(*digest, object).await.map(Some),
-            found => Ok(found),
+        let _turn = self.0.read_locks.lock(digest).await;
+        if let Some(object) = self.0.compared.get(digest) {
+            return Ok(Some(object));
         }
+        let object = match self.get(digest).await? {
+            // A remote one was compared.
+            Some(object) if self.is_remote() => object,
+            Some(object) => self.compare(*digest, object).await?,
+            None => return Ok(None),
+        };
+        Ok(Some(self.0.compared.share(*digest, object)))
     }
 
     /// Compares an object from a remote store with its digest.

@@ -87,28 +87,38 @@ impl EncodedDocument {
 }
 
 /// Selects the variant that the client prefers; `variants` are in the server's order of preference, identity last.
-pub fn preferred_variant<'a, T>(
-    variants: &'a [T],
+pub fn preferred_variant<T>(
+    variants: impl IntoIterator<Item = T>,
     request: &HeaderMap,
     encoding: impl Fn(&T) -> Encoding,
-) -> Option<&'a T> {
+) -> Option<T> {
     let accepted = AcceptedEncodings::from_headers(request);
-    let quality = |variant: &T| accepted.quality(encoding(variant));
-    // Among equals, the first is the server's choice.
-    let mut best = variants.first();
+    let mut best: Option<(T, f32)> = None;
     for variant in variants {
-        if best.is_none_or(|held| quality(variant) > quality(held)) {
-            best = Some(variant);
+        let quality = accepted.quality(encoding(&variant));
+        // Among equals, the first is the server's choice.
+        if best.as_ref().is_none_or(|(_, held)| quality > *held) {
+            best = Some((variant, quality));
         }
     }
-    best
+    best.map(|(variant, _)| variant)
 }
 
-/// Adds the headers of a variant: `ETag`, `Vary`, `Accept-Ranges`, `Content-Encoding`.
+/// Adds the headers of a variant: `Vary`, `Accept-Ranges`, `ETag`, `Content-Encoding`.
 pub fn add_variant_headers(headers: &mut HeaderMap, etag: &HeaderValue, encoding: Encoding) {
-    headers.insert(header::ETAG, etag.clone());
+    add_document_headers(headers);
+    name_variant(headers, etag, encoding);
+}
+
+/// Adds the headers that all variants of a document have: `Vary`, `Accept-Ranges`.
+pub fn add_document_headers(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+}
+
+/// Adds the headers by which variants differ: `ETag`, `Content-Encoding`.
+pub fn name_variant(headers: &mut HeaderMap, etag: &HeaderValue, encoding: Encoding) {
+    headers.insert(header::ETAG, etag.clone());
     if encoding != Encoding::Identity {
         let coding = HeaderValue::from_static(encoding.as_str());
         headers.insert(header::CONTENT_ENCODING, coding);

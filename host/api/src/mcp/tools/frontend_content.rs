@@ -16,7 +16,7 @@ use crate::deployments::revisions::sites::operations as sites;
 use crate::deployments::revisions::sites::requests::SiteQuery;
 use crate::deployments::revisions::views::ContentView;
 use crate::deployments::revisions::{RevisionError, operations as revisions};
-use crate::deployments::sites::{media_type, url_path};
+use crate::deployments::sites::{MediaType, url_path};
 use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::ToolArguments;
@@ -134,7 +134,7 @@ async fn file_content(
         "path": file.path,
         "sha256": digest,
         "size": file.reader.bytes(),
-        "media_type": media_type(&file.path),
+        "media_type": MediaType::of(&file.path).as_str(),
         "revision_id": file.revision,
     });
     if file.reader.bytes() > MAX_FILE_BYTES {

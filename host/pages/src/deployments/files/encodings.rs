@@ -12,7 +12,7 @@ use super::store::{self, FileToEncode};
 use crate::content::{self, Digest, ObjectPin};
 use crate::control;
 use crate::deployments::publication::PublishError;
-use crate::deployments::sites::{FileReader, SiteFile, SiteManifest, is_encoded};
+use crate::deployments::sites::{FileReader, MediaType, SiteFile, SiteManifest};
 use svc_base::Stopwatch;
 use svc_sandbox::CallerFlow;
 
@@ -40,7 +40,7 @@ impl ProjectFiles {
     ) -> Result<Vec<Digest>, FileError> {
         let most = self.infra.config.limits.page_bytes;
         let texts = site.files.iter();
-        let texts = texts.filter(|(path, file)| is_encoded(path, file.bytes, most));
+        let texts = texts.filter(|(path, file)| MediaType::of(path).is_encoded(file.bytes, most));
         let texts: BTreeSet<Digest> = texts.map(|(_, file)| file.digest).collect();
         if texts.is_empty() {
             return Ok(Vec::new());

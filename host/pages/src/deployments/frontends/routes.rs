@@ -16,7 +16,9 @@ use crate::access::{Editor, Viewer};
 use crate::deployments::files::requests::names_site;
 use crate::deployments::serving::PageService;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{NoQueryParams, PublicationBody, body_too_large, parse_json};
+use crate::http::extract::{
+    NoQueryParams, PublicationBody, body_too_large, parse_json, read_document,
+};
 use crate::http::problem::{Problem, ProblemCode};
 use crate::projects::scope::AuthorizedProject;
 
@@ -48,8 +50,8 @@ pub async fn create(
         name: "frontends",
         parent: &parent,
     };
-    if names_site(&body) {
-        let input = parse_json::<CreateSite>(&body)?;
+    if read_document(&body, names_site).await? {
+        let input = read_document(&body, parse_json::<CreateSite>).await??;
         let work = |keep| operations::create_site(frontends, at, input, keep);
         return request
             .run_once(Some(&caller), route, &body, StatusCode::CREATED, work)

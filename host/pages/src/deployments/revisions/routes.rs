@@ -23,8 +23,9 @@ use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::serving::PageLookupError;
-use crate::deployments::serving::answer::{self, RequestOrigin, SiteHttpRequest, disabled_page};
+use crate::deployments::serving::answer::{self, RequestOrigin, disabled_page};
 use crate::deployments::serving::pages;
+use crate::deployments::serving::site_answer::{SiteHttpRequest, site_response};
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{
     ApiQuery, NoQueryParams, PublicationBody, UnparsedQuery, UnreadBody, parse_json,
@@ -391,7 +392,7 @@ async fn show_preview(
         };
     };
     let asked = SiteHttpRequest::new(&mount, &request.uri, headers, origin)?;
-    let answered = answer::site_response(&revisions.serving, &page, site, &asked).await?;
+    let answered = site_response(&revisions.serving, (&page, site), &asked).await?;
     Ok(answered.response)
 }
 
@@ -429,7 +430,7 @@ async fn show_at_root(
     }
     let origin = RequestOrigin::Preview;
     let asked = SiteHttpRequest::new("/", &request.uri, headers, origin)?;
-    let answered = answer::site_response(&revisions.serving, &page, site, &asked).await?;
+    let answered = site_response(&revisions.serving, (&page, site), &asked).await?;
     Ok(answered.response)
 }
 

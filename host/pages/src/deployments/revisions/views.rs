@@ -14,7 +14,7 @@ use super::releases::{OmittedRevisions, ReleaseEntry, ReleaseOutcome};
 use crate::config::Config;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::model::{DeploymentType, display_title};
-use crate::deployments::sites::{SiteFile, SiteOptions, SiteSize, media_type};
+use crate::deployments::sites::{MediaType, SiteFile, SiteOptions, SiteSize};
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
@@ -208,7 +208,7 @@ fn view_file((path, file): (&String, &SiteFile)) -> (String, SiteFileView) {
     let view = SiteFileView {
         sha256: file.digest.to_string(),
         size: file.bytes,
-        media_type: media_type(path),
+        media_type: MediaType::of(path).as_str().to_owned(),
     };
     (path.clone(), view)
 }

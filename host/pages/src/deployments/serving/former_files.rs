@@ -7,7 +7,7 @@ use super::page_cache::CacheKey;
 use super::pages::ServedPage;
 use super::{PageLookupError, PageService};
 use crate::deployments::open_tabs::FormerRevision;
-use crate::deployments::sites::{SiteFile, SiteManifest, is_html, is_rule_file, is_too_long};
+use crate::deployments::sites::{MediaType, SiteFile, SiteManifest, is_rule_file, is_too_long};
 use crate::deployments::{open_tabs, store};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
@@ -78,7 +78,7 @@ impl FormerFileGatherer {
     fn add(&mut self, former: SiteManifest, until: Timestamp) {
         self.looked_at = self.looked_at.saturating_add(former.files.len());
         for (path, file) in former.files {
-            let is_served = !is_html(&path)
+            let is_served = !MediaType::of(&path).is_html()
                 && !is_rule_file(&path)
                 && !self.live.files.contains_key(&path)
                 && !self.deleted.contains(&path)
@@ -130,7 +130,8 @@ impl PageService {
         page: &ServedPage,
         path: &str,
     ) -> Result<Option<FormerFile>, PageLookupError> {
-        if !page.has_former_files || is_html(path) || is_too_long(path) {
+        let has_some = page.site.as_ref().is_some_and(|site| site.has_former_files);
+        if !has_some || is_too_long(path) || MediaType::of(path).is_html() {
             return Ok(None);
         }
         let files = match self.pages.former_files(&page.slug) {

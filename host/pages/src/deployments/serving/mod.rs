@@ -4,6 +4,7 @@ mod allowed;
 pub mod answer;
 mod expiry;
 mod former_files;
+mod large_files;
 mod origins;
 mod page_cache;
 pub mod pages;
@@ -11,6 +12,7 @@ pub mod password;
 mod problems;
 pub mod routes;
 mod service;
+pub mod site_answer;
 mod site_files;
 mod visits;
 

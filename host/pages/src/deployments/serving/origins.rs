@@ -122,7 +122,7 @@ impl PageMounts {
     }
 
     /// Returns the path at the root that a path below the slug stands for, if the frontend answers there.
-    pub(super) fn path_at_root(&self, path: &str) -> Option<String> {
+    fn path_at_root(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix('/')?.strip_prefix(&*self.slug)?;
         let at_root = if rest.is_empty() { "/" } else { rest };
         let root = self.root.as_ref()?;
@@ -255,6 +255,22 @@ impl PageService {
                 Some(host.project_origin(&self.infra.config, host_label))
             }
             PageKind::Share | PageKind::Preview => None,
+        }
+    }
+
+    /// Returns the path at the root of its project's origin that a path of the page at a slug stands for, if the page answers there.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn path_at_root(
+        &self,
+        page: &ServedPage,
+        slug: &str,
+        path: &str,
+    ) -> Result<Option<String>, PageLookupError> {
+        match self.infra.config.sites_domain {
+            Some(_) => Ok(self.mounts(page, slug).await?.path_at_root(path)),
+            None => Ok(None),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Pages in memory: a cache of finished bytes, bounded, in front of the content store.
+//! Pages in memory: a cache of finished bytes, bounded, in front of the content store. Objects of large files have a part for themselves.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use prometheus_client::metrics::counter::Counter;
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
@@ -9,7 +10,7 @@ use quick_cache::{Equivalent, Weighter};
 use super::former_files::FormerFiles;
 use super::pages::ServedPage;
 use super::site_files::ServedFile;
-use crate::content::Digest;
+use crate::content::{Digest, OBJECT_BYTES};
 use crate::control::{ControlChange, ControlDatabase};
 use svc_base::ids::{DeploymentId, RevisionId};
 use svc_base::memory_cache;
@@ -18,6 +19,22 @@ use svc_base::memory_cache;
 pub(super) const ENTRY_OVERHEAD_BYTES: u64 = 2048;
 /// Bytes of a typical page, for sizing the map.
 const TYPICAL_PAGE_BYTES: u64 = 16 * 1024;
+
+/// Returns the bytes of a cache of so many that are for objects of large files, so that whoever reads these evicts no page. Where not
+/// even two would fit, all is for pages.
+fn bytes_for_objects(bytes: u64) -> u64 {
+    let part = bytes / 8 * 3;
+    match part / 2 >= OBJECT_BYTES as u64 {
+        true => part,
+        false => 0,
+    }
+}
+
+/// Returns about how many entries there may be of so many bytes.
+fn entries_of(bytes: u64) -> usize {
+    let entries = usize::try_from(bytes / TYPICAL_PAGE_BYTES);
+    entries.unwrap_or(usize::MAX).clamp(16, 1 << 20)
+}
 
 /// Returns the number of parts of the cache: each must hold the heaviest page, with encodings that are as large as it together.
 /// A larger page, such as one that does not compress, is not cached; its readers share its bytes (`content/shared_objects.rs`).
@@ -113,6 +130,8 @@ cached_kinds! {
 #[derive(Debug)]
 pub struct PageCache {
     cache: Cache<CacheKey, Cached, PageWeigher>,
+    /// Objects of large files, which were compared with their digests.
+    objects: Cache<Digest, Bytes, ObjectWeigher>,
     /// Views that found their page here.
     pub hits: Counter,
     /// Views that had to load it.
@@ -132,16 +151,27 @@ impl Weighter<CacheKey, Cached> for PageWeigher {
     }
 }
 
+#[derive(Clone, Debug)]
+struct ObjectWeigher;
+
+impl Weighter<Digest, Bytes> for ObjectWeigher {
+    fn weight(&self, _: &Digest, object: &Bytes) -> u64 {
+        ENTRY_OVERHEAD_BYTES + object.len() as u64
+    }
+}
+
 impl PageCache {
     /// Makes a cache of at most `bytes`, for pages of at most `page_bytes`. It follows the changes of `control` from now on.
     pub fn following(control: &ControlDatabase, bytes: u64, page_bytes: u64) -> Arc<Self> {
-        let items = usize::try_from(bytes / TYPICAL_PAGE_BYTES)
-            .unwrap_or(usize::MAX)
-            .clamp(16, 1 << 20);
-        let shards = shard_count(bytes, page_bytes);
+        let of_objects = bytes_for_objects(bytes);
+        let bytes = bytes - of_objects;
+        let (items, shards) = (entries_of(bytes), shard_count(bytes, page_bytes));
         let cache = memory_cache::weighted_cache(items, bytes, shards, PageWeigher);
+        let items = entries_of(of_objects);
+        let objects = memory_cache::weighted_cache(items, of_objects, 1, ObjectWeigher);
         let pages = Arc::new(Self {
             cache,
+            objects,
             hits: Counter::default(),
             misses: Counter::default(),
         });
@@ -203,6 +233,18 @@ impl PageCache {
         None
     }
 
+    /// Returns an object of a large file, read if need be; reads of one object wait for each other.
+    ///
+    /// # Errors
+    /// The read's.
+    pub(super) async fn object<E>(
+        &self,
+        digest: Digest,
+        reading: impl Future<Output = Result<Bytes, E>>,
+    ) -> Result<Bytes, E> {
+        self.objects.get_or_insert_async(&digest, reading).await
+    }
+
     /// Loads what a key names, unless it is in memory; loads of one key wait for each other.
     ///
     /// # Errors
@@ -248,9 +290,18 @@ impl PageCache {
         }
     }
 
-    /// Counts the pages and files in the cache, and their bytes.
+    /// Counts the pages, files and objects in the cache, and their bytes.
     pub fn size(&self) -> (usize, u64) {
-        (self.cache.len(), self.cache.weight())
+        let (pages, objects) = (&self.cache, &self.objects);
+        (
+            pages.len() + objects.len(),
+            pages.weight() + objects.weight(),
+        )
+    }
+
+    /// Returns the most bytes of pages and small files.
+    pub(super) fn bytes_for_pages(&self) -> u64 {
+        self.cache.capacity()
     }
 }
 
@@ -267,9 +318,13 @@ mod tests {
     use crate::deployments::model::{Deployment, DeploymentType};
     use crate::deployments::sites::{SiteFile, SiteManifest};
 
-    #[test]
-    fn the_manifest_of_a_site_weighs_what_it_takes() {
-        let deployment = Deployment {
+    const POLICY: PagePolicy = PagePolicy {
+        origins: false,
+        edge: false,
+    };
+
+    fn deployment() -> Deployment {
+        Deployment {
             id: DeploymentId::new(&Clock::manual(Timestamp(0)), &Random::system()).unwrap(),
             slug: "site".to_owned(),
             content_type: DeploymentType::Site,
@@ -284,11 +339,12 @@ mod tests {
             created_at: Timestamp(0),
             expires_at: None,
             delete_token: None,
-        };
-        let policy = PagePolicy {
-            origins: false,
-            edge: false,
-        };
+        }
+    }
+
+    #[test]
+    fn the_manifest_of_a_site_weighs_what_it_takes() {
+        let deployment = deployment();
         let weight = |files: usize| {
             let mut site = SiteManifest::default();
             for number in 0..files {
@@ -300,10 +356,47 @@ mod tests {
                 site.files
                     .insert(format!("assets/chunk-{number:05}.js"), file);
             }
-            ServedPage::site(&deployment, (site, false), policy).weight()
+            ServedPage::site(&deployment, (site, false), POLICY).weight()
         };
         let file = size_of::<(String, SiteFile)>() + "assets/chunk-00000.js".len();
         assert_eq!(weight(10_000) - weight(0), 10_000 * file as u64);
+    }
+
+    #[tokio::test]
+    async fn objects_of_large_files_evict_each_other_and_no_page() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = ControlDatabase::open(directory.path()).unwrap();
+        let bytes = 16 << 20;
+        let pages = PageCache::following(&control, bytes, 1 << 20);
+        let site = (SiteManifest::default(), false);
+        let page = Arc::new(ServedPage::site(&deployment(), site, POLICY));
+        let load = async { Ok::<_, ()>(page) };
+        pages.get_or_load("site", load).await.unwrap();
+        let read = async |number: u8| {
+            let reading = async { Ok::<_, ()>(Bytes::from(vec![number; OBJECT_BYTES])) };
+            pages.object(Digest::of(&[number]), reading).await.unwrap()
+        };
+        for number in 0..100 {
+            read(number).await;
+        }
+        assert!(pages.get("site").is_some());
+        assert!(pages.objects.weight() <= bytes_for_objects(bytes));
+        assert!(pages.size().1 <= bytes);
+        let (one, other) = (read(0).await, read(0).await);
+        assert_eq!(one.as_ptr(), other.as_ptr(), "it is in memory once");
+    }
+
+    #[tokio::test]
+    async fn a_small_cache_is_for_pages_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = ControlDatabase::open(directory.path()).unwrap();
+        for (bytes, for_pages) in [(1_000, 1_000), (4 << 20, 4 << 20), (32 << 20, 20 << 20)] {
+            let pages = PageCache::following(&control, bytes, 1 << 20);
+            assert_eq!(pages.bytes_for_pages(), for_pages);
+            let reading = async { Ok::<_, ()>(Bytes::from_static(b"object")) };
+            let object = pages.object(Digest::of(b"object"), reading).await;
+            assert_eq!(object.unwrap(), "object");
+        }
     }
 
     #[test]

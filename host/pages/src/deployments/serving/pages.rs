@@ -99,11 +99,22 @@ pub struct ServedPage {
     /// Encodings in the server's order of preference, identity last. A site has none.
     pub variants: Vec<PageVariant>,
     /// Files of a site.
-    pub site: Option<SiteManifest>,
-    /// Whether files of former revisions of a site serve tabs that were opened then.
-    pub(super) has_former_files: bool,
+    pub site: Option<ServedSite>,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
+}
+
+/// Files of a site, with the headers that all of them have.
+#[derive(Debug)]
+pub struct ServedSite {
+    /// Files and options.
+    pub(super) manifest: SiteManifest,
+    /// Whether files of former revisions serve tabs that were opened then.
+    pub(super) has_former_files: bool,
+    /// Headers on the site's own origin.
+    own_origin_headers: HeaderMap,
+    /// Headers elsewhere.
+    headers: HeaderMap,
 }
 
 /// One encoding, with the headers of its 200.
@@ -146,24 +157,25 @@ impl ServedPage {
         Self::of_kind(deployment, PageKind::Preview, Some(artifact), policy)
     }
 
-    /// Makes a site ready.
-    pub fn site(
-        deployment: &Deployment,
-        (site, has_former_files): (SiteManifest, bool),
-        policy: PagePolicy,
-    ) -> Self {
+    /// Makes a site ready; it comes with whether files of its former revisions are served.
+    pub fn site(deployment: &Deployment, site: (SiteManifest, bool), policy: PagePolicy) -> Self {
+        let page = Self::new(deployment, None, policy);
         Self {
-            site: Some(site),
-            has_former_files,
-            ..Self::new(deployment, None, policy)
+            site: Some(ServedSite::new(site, &page.kind, policy)),
+            ..page
         }
     }
 
     /// Makes a preview of one of a site's revisions.
-    pub fn site_preview(deployment: &Deployment, site: SiteManifest, policy: PagePolicy) -> Self {
+    pub fn site_preview(
+        deployment: &Deployment,
+        manifest: SiteManifest,
+        policy: PagePolicy,
+    ) -> Self {
+        let page = Self::of_kind(deployment, PageKind::Preview, None, policy);
         Self {
-            site: Some(site),
-            ..Self::of_kind(deployment, PageKind::Preview, None, policy)
+            site: Some(ServedSite::new((manifest, false), &page.kind, policy)),
+            ..page
         }
     }
 
@@ -212,7 +224,6 @@ impl ServedPage {
             expires_at: deployment.expires_at,
             variants: variants.unwrap_or_default(),
             site: None,
-            has_former_files: false,
             visits: Arc::new(ViewCounter::new(deployment.id)),
         }
     }
@@ -235,7 +246,43 @@ impl ServedPage {
                 .iter()
                 .map(|v| v.bytes.len() as u64)
                 .sum::<u64>()
-            + self.site.as_ref().map_or(0, SiteManifest::memory)
+            + self.site.as_ref().map_or(0, |site| site.manifest.memory())
+    }
+}
+
+impl ServedSite {
+    fn new(
+        (manifest, has_former_files): (SiteManifest, bool),
+        kind: &PageKind,
+        policy: PagePolicy,
+    ) -> Self {
+        let mut own_origin = match kind {
+            PageKind::Preview => preview_origin_headers(),
+            PageKind::Share | PageKind::Frontend { .. } => {
+                compose_headers(document::REVALIDATE, None, false)
+            }
+        };
+        document::add_document_headers(&mut own_origin);
+        let mut elsewhere = trust_headers(kind, false, policy.origins);
+        document::add_document_headers(&mut elsewhere);
+        if matches!(kind, PageKind::Frontend { .. }) && policy.origins {
+            elsewhere.append(header::VARY, VARY_NAVIGATION);
+        }
+        Self {
+            manifest,
+            has_former_files,
+            // A copy has no room for more headers, which would be most of its memory.
+            own_origin_headers: own_origin.clone(),
+            headers: elsewhere.clone(),
+        }
+    }
+
+    /// Returns the headers that all files have, without those that are a file's own.
+    pub(super) fn headers(&self, is_own_origin: bool) -> &HeaderMap {
+        match is_own_origin {
+            true => &self.own_origin_headers,
+            false => &self.headers,
+        }
     }
 }
 
@@ -278,17 +325,9 @@ pub fn trust_headers(kind: &PageKind, protected: bool, origins: bool) -> HeaderM
     }
 }
 
-/// Composes the headers that say how far a site's file is trusted, on its project's origin or elsewhere.
-pub(super) fn site_headers(kind: &PageKind, on_own_origin: bool, origins: bool) -> HeaderMap {
-    match on_own_origin {
-        true => compose_headers(document::REVALIDATE, None, false),
-        false => trust_headers(kind, false, origins),
-    }
-}
-
 /// Composes the headers of a file of a revision on the revision's own origin, where no other page is. It is gone with the revision, so
 /// that nobody keeps it without asking.
-pub(super) fn preview_origin_headers() -> HeaderMap {
+fn preview_origin_headers() -> HeaderMap {
     let cache = HeaderValue::from_static("private, max-age=0, must-revalidate");
     compose_headers(cache, None, true)
 }

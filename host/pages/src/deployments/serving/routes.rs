@@ -8,8 +8,9 @@ use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
-use super::answer::{self, RequestOrigin, SiteHttpRequest, disabled_page, platform_page};
+use super::answer::{self, RequestOrigin, disabled_page, platform_page};
 use super::password::routes::unlock_tokens;
+use super::site_answer::{SiteHttpRequest, name_canonical, site_response};
 use super::{PageLookupError, PageService};
 use crate::deployments::forms;
 use crate::http::context::HttpRequestContext;
@@ -65,7 +66,7 @@ pub async fn show(
     };
     if serving.is_off_project_origin(host, &page) && is_navigation(headers) {
         let path = format!("/{slug}");
-        let at_root = serving.mounts(&page, slug).await?.path_at_root(&path);
+        let at_root = serving.path_at_root(&page, slug, &path).await?;
         let path = at_root.unwrap_or(path);
         return answer::redirect_to_project_origin(serving.config(), &page, &path, uri.query());
     }
@@ -243,30 +244,32 @@ async fn show_site(
         let allowed = HeaderValue::from_static("GET,HEAD");
         return Err(Problem::method_not_allowed().header(header::ALLOW, allowed));
     }
-    let config = serving.config();
-    let at_root = serving.mounts(&page, slug).await?.path_at_root(uri.path());
     if serving.is_off_project_origin(host, &page) && is_navigation(headers) {
+        let at_root = serving.path_at_root(&page, slug, uri.path()).await?;
         let path = at_root.as_deref().unwrap_or(uri.path());
+        let config = serving.config();
         let sent_on = answer::redirect_to_project_origin(config, &page, path, uri.query());
         return sent_on.map(Some);
     }
-    let mount = format!("/{slug}/");
-    let origin = RequestOrigin::of(host);
+    let (mount, origin) = (format!("/{slug}/"), RequestOrigin::of(host));
     let asked = match at.missing {
-        None => SiteHttpRequest::new(&mount, uri, headers, origin)?,
-        Some(path) => SiteHttpRequest::missing((&mount, path), headers, origin)?,
+        None => SiteHttpRequest::new(mount, uri, headers, origin)?,
+        Some(path) => SiteHttpRequest::missing((mount, path), headers, origin)?,
     };
     let asked = match at.at_root {
         true => asked.at_root(),
         false => asked,
     };
-    let mut answered = answer::site_response(serving, &page, site, &asked).await?;
+    let mut answered = site_response(serving, (&page, site), &asked).await?;
     if answered.is_view && *method == Method::GET {
         serving.count_view(&page);
     }
-    let is_copy = !at.at_root && at.missing.is_none();
-    if let (true, Some(path), Some(origin)) = (is_copy, at_root, serving.origin_of(host, &page)) {
-        answer::name_canonical(&mut answered.response, &format!("{origin}{path}"))?;
+    if !at.at_root
+        && at.missing.is_none()
+        && let Some(path) = serving.path_at_root(&page, slug, uri.path()).await?
+        && let Some(origin) = serving.origin_of(host, &page)
+    {
+        name_canonical(&mut answered.response, (&origin, &path))?;
     }
     Ok(Some(answered.response))
 }

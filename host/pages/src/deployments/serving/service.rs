@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::deployments::blocked::BlockedContent;
 use crate::deployments::model::{Deployment, display_title};
-use crate::deployments::sites::{FileReader, SiteFile, SiteManifest};
+use crate::deployments::sites::SiteManifest;
 use crate::deployments::store;
 use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use crate::http::hosts::HostKind;
@@ -126,7 +126,7 @@ pub struct UnlockToken {
 #[derive(Debug)]
 pub struct PageService {
     pub(super) infra: Infra,
-    content: ContentStore,
+    pub(super) content: ContentStore,
     pub(super) blocked: BlockedContent,
     pub(super) sandbox: Sandbox,
     /// Signs the cookies that unlock protected pages.
@@ -153,11 +153,10 @@ impl PageService {
         let (cache_bytes, page_bytes) = (limits.page_cache_bytes, limits.page_bytes);
         let pages = PageCache::following(&infra.control, cache_bytes, page_bytes);
         let origins = OriginCache::following(&infra.control);
-        let reading = limits
-            .page_work_bytes
-            .saturating_add(limits.page_cache_bytes);
+        // What the cache keeps of large files is not counted: no page is ever in its place.
+        let cached = pages.bytes_for_pages();
+        let reading = limits.page_work_bytes.saturating_add(cached);
         let reading = limits.divide_cap("page_work_bytes", reading);
-        let cached = limits.page_cache_bytes;
         let visits = VisitCounters::new(u64::from_le_bytes(infra.random.bytes()?));
         Ok(Self {
             infra,
@@ -378,15 +377,6 @@ impl PageService {
     pub(super) async fn is_site(&self, slug: &str) -> bool {
         let page = self.page(slug).await;
         page.is_ok_and(|page| page.content_type.is_site())
-    }
-
-    /// Opens a file of a site that is read as it is sent.
-    pub(super) async fn open_file(&self, file: SiteFile) -> Result<FileReader, PageLookupError> {
-        let reader = FileReader::open(&self.content, file).await?;
-        if !self.blocked.is_empty() {
-            self.check_allowed(&reader.objects())?;
-        }
-        Ok(reader)
     }
 
     /// Counts the part of a stream that is in memory, for the client, until the stream ends.

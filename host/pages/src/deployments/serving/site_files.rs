@@ -64,11 +64,11 @@ impl ServedFile {
         }
         // Identity is the last choice of the server, whether it is here or is read as it is sent.
         let here = self.variants.iter().map(Some);
-        let offered: Vec<_> = here.chain(own.is_none().then_some(None)).collect();
-        let chosen = document::preferred_variant(&offered, request, |it| {
+        let offered = here.chain(own.is_none().then_some(None));
+        let chosen = document::preferred_variant(offered, request, |it| {
             it.map_or(Encoding::Identity, |it| it.encoding)
         });
-        chosen.copied().flatten()
+        chosen.flatten()
     }
 }
 

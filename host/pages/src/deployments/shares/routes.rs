@@ -26,7 +26,9 @@ use crate::deployments::serving::pages::{self, PageKind};
 use crate::deployments::serving::password::routes::unlock_tokens;
 use crate::deployments::serving::{PageLookupError, PageService};
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{CheckedBodyLength, UnparsedQuery, UnreadBody, parse_json};
+use crate::http::extract::{
+    CheckedBodyLength, UnparsedQuery, UnreadBody, parse_json, read_document,
+};
 use crate::http::negotiate;
 use crate::http::origin::{check_navigation, check_origin};
 use crate::http::problem::{Problem, ProblemCode};
@@ -62,8 +64,8 @@ pub async fn deploy(
         parent: "",
     };
     let by = caller.as_ref();
-    if names_site(&body) {
-        let input = parse_json::<DeploySite>(&body)?;
+    if read_document(&body, names_site).await? {
+        let input = read_document(&body, parse_json::<DeploySite>).await??;
         let work = |keep| async move {
             let share = input.checked(&shares.config().limits)?;
             Ok::<_, Problem>(shares.publish_site(share, publisher, keep).await?)
@@ -72,7 +74,7 @@ pub async fn deploy(
             .run_once(by, route, &body, StatusCode::CREATED, work)
             .await;
     }
-    let input = parse_json::<DeployRequest>(&body)?;
+    let input = read_document(&body, parse_json::<DeployRequest>).await??;
     let work = |keep| async move {
         let share = input.checked(&shares.config().limits)?;
         Ok::<_, Problem>(shares.publish(share, publisher, keep).await?)

@@ -1,7 +1,9 @@
 //! Addresses below a site's mount, and the files that answer there.
 
+use std::ops::Bound;
+
 use super::paths::MAX_PATH_BYTES;
-use super::{RuleRedirect, SiteManifest, is_rule_file};
+use super::{RuleRedirect, SiteFile, SiteManifest, is_rule_file};
 
 /// Longest path, decoded, that files and rules are looked for at: no file has so long a path, and rules cost time with its length.
 const MAX_ASKED_BYTES: usize = 2 << 10;
@@ -21,15 +23,24 @@ pub struct SiteRequest<'r> {
     pub is_navigation: bool,
 }
 
+/// File of a site, as its manifest has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundFile<'m> {
+    /// Path of the file.
+    pub path: &'m str,
+    /// Digest and length of it.
+    pub file: SiteFile,
+}
+
 /// Answer of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SiteAnswer<'m> {
-    /// A file, by its path.
-    File(&'m str),
+    /// A file.
+    File(FoundFile<'m>),
     /// The site's own page for what it routes by itself.
-    Fallback(&'m str),
+    Fallback(FoundFile<'m>),
     /// The site's page for missing files.
-    NotFoundPage(&'m str),
+    NotFoundPage(FoundFile<'m>),
     /// Another path of the site.
     Redirect(String),
     /// Another address, by a rule.
@@ -83,9 +94,15 @@ impl SiteManifest {
                 None => page().map(|_| SiteAnswer::Redirect(folder.to_owned())),
             };
         }
-        let page = || self.file(&format!("{path}{HTML_ENDING}"));
-        if let Some(file) = self.file(path).or_else(page) {
+        if let Some(file) = self.file(path) {
             return Some(SiteAnswer::File(file));
+        }
+        // Of most missing files this is all that is looked up.
+        if !self.any_path_begins_with(path) {
+            return None;
+        }
+        if let Some(page) = self.file(&format!("{path}{HTML_ENDING}")) {
+            return Some(SiteAnswer::File(page));
         }
         let folder = format!("{path}/");
         let index = self.file(&format!("{folder}{INDEX_FILE}"));
@@ -93,7 +110,7 @@ impl SiteManifest {
     }
 
     /// Finds the file that answers in place of a path by a rule. It is looked up once: a rule leads to no other rule.
-    fn rewritten(&self, path: &str) -> Option<&str> {
+    fn rewritten(&self, path: &str) -> Option<FoundFile<'_>> {
         let target = self.rules.rewrite(path)?;
         match self.file_or_redirect(&target)? {
             SiteAnswer::File(file) => Some(file),
@@ -106,14 +123,22 @@ impl SiteManifest {
         }
     }
 
-    /// Returns the path of a file as the manifest has it, if the file may be served.
-    fn file(&self, path: &str) -> Option<&str> {
-        let (path, _) = self.files.get_key_value(path)?;
-        (!is_rule_file(path)).then_some(path.as_str())
+    /// Finds the file at a path, if it may be served.
+    fn file(&self, path: &str) -> Option<FoundFile<'_>> {
+        let (path, file) = self.files.get_key_value(path)?;
+        let found = FoundFile { path, file: *file };
+        (!is_rule_file(path)).then_some(found)
+    }
+
+    /// Whether the path of any file begins with a text.
+    fn any_path_begins_with(&self, text: &str) -> bool {
+        let from_text = (Bound::Included(text), Bound::Unbounded);
+        let mut paths = self.files.range::<str, _>(from_text);
+        paths.next().is_some_and(|(path, _)| path.starts_with(text))
     }
 
     /// Finds the page for missing files in the folder of a path, or above it.
-    fn nearest_not_found_page(&self, path: &str) -> Option<&str> {
+    fn nearest_not_found_page(&self, path: &str) -> Option<FoundFile<'_>> {
         let folders = path.match_indices('/').rev().map(|(end, _)| &path[..=end]);
         // No file is in a folder with a longer path.
         let folders = folders.filter(|folder| folder.len() < MAX_PATH_BYTES);
@@ -153,9 +178,9 @@ mod tests {
                 is_navigation,
             })
         }) {
-            SiteAnswer::File(file) => file.to_owned(),
-            SiteAnswer::Fallback(file) => format!("200 {file}"),
-            SiteAnswer::NotFoundPage(file) => format!("404 {file}"),
+            SiteAnswer::File(found) => found.path.to_owned(),
+            SiteAnswer::Fallback(found) => format!("200 {}", found.path),
+            SiteAnswer::NotFoundPage(found) => format!("404 {}", found.path),
             SiteAnswer::Redirect(path) => format!("308 {path}"),
             SiteAnswer::Rule(rule) => {
                 format!("{} {}", rule.status.as_u16(), rule.location("/", None))
@@ -193,6 +218,8 @@ mod tests {
             ("about.html", "about.html"),
             ("about/", "308 about"),
             ("docs", "308 docs/"),
+            ("doc", "404"),
+            ("abou", "404"),
             ("docs/", "docs/index.html"),
             ("docs/intro", "docs/intro.html"),
             ("docs/intro/", "308 docs/intro"),

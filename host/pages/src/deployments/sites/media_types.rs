@@ -1,5 +1,10 @@
 //! Media types of a site's files, by the endings of their paths: nothing is guessed from bytes.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use http::HeaderValue;
+
 /// Type of files that no table knows.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// File without an ending whose type Apple prescribes.
@@ -56,39 +61,117 @@ const REGISTERED_TYPES: [(&str, &str); 28] = [
     ("yml", "application/yaml"),
 ];
 
+/// Endings of most files of sites, beside those of [`REGISTERED_TYPES`].
+const USUAL_ENDINGS: [&str; 27] = [
+    "avif",
+    "css",
+    "csv",
+    "gif",
+    "htm",
+    "html",
+    "jpeg",
+    "jpg",
+    "js",
+    "json",
+    "md",
+    "mp3",
+    "mp4",
+    "ogg",
+    "pdf",
+    "png",
+    "svg",
+    "ttf",
+    "txt",
+    "wasm",
+    "wav",
+    "webm",
+    "webmanifest",
+    "webp",
+    "woff2",
+    "xml",
+    "zip",
+];
+
+/// Types of usual endings, found once: every view of a file asks for one.
+static USUAL_TYPES: LazyLock<HashMap<&str, MediaType>> = LazyLock::new(|| {
+    let registered = REGISTERED_TYPES.iter().map(|(ending, _)| *ending);
+    let endings = registered.chain(USUAL_ENDINGS);
+    let types = endings.map(|ending| (ending, MediaType::new(essence(&format!("file.{ending}")))));
+    types.collect()
+});
+
 /// Bytes of the smallest file of which encodings are made: they save less than their headers cost of a smaller one.
 const SMALLEST_ENCODED: u64 = 256;
 
-/// Returns the media type of a file, with the encoding of texts.
-pub fn media_type(path: &str) -> String {
-    let essence = essence(path);
-    match essence.starts_with("text/") {
-        true => format!("{essence}; charset=utf-8"),
-        false => essence.to_owned(),
+/// Media type of a file.
+#[derive(Clone, Debug)]
+pub struct MediaType {
+    /// Type without parameters.
+    essence: &'static str,
+    /// Value of `Content-Type`, with the encoding of texts.
+    header: HeaderValue,
+}
+
+impl MediaType {
+    fn new(essence: &'static str) -> Self {
+        let header = match essence.starts_with("text/") {
+            true => HeaderValue::try_from(format!("{essence}; charset=utf-8")).ok(),
+            false => None,
+        };
+        Self {
+            essence,
+            header: header.unwrap_or(HeaderValue::from_static(essence)),
+        }
+    }
+
+    /// Finds the type of a file by its path.
+    pub fn of(path: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+        match ending.and_then(|(_, ending)| USUAL_TYPES.get(ending)) {
+            Some(usual) => usual.clone(),
+            None => Self::new(essence(name)),
+        }
+    }
+
+    /// Returns the type with the encoding of texts.
+    pub fn as_str(&self) -> &str {
+        self.header.to_str().unwrap_or(self.essence)
+    }
+
+    /// Returns the value of `Content-Type`.
+    pub fn header(&self) -> HeaderValue {
+        self.header.clone()
+    }
+
+    /// Whether this is the type of HTML documents.
+    pub fn is_html(&self) -> bool {
+        matches!(self.essence, "text/html" | "application/xhtml+xml")
+    }
+
+    /// Whether this is the type of documents that browsers show by a plug-in.
+    pub fn is_pdf(&self) -> bool {
+        self.essence == "application/pdf"
+    }
+
+    /// Whether encodings of a file of so many bytes are made once and kept; `most` is the length of the largest such file.
+    pub fn is_encoded(&self, bytes: u64, most: u64) -> bool {
+        (SMALLEST_ENCODED..=most).contains(&bytes) && self.is_compressible()
+    }
+
+    /// Whether a file is likely to become smaller by compression.
+    fn is_compressible(&self) -> bool {
+        let essence = self.essence;
+        let is_markup = || {
+            let mut endings = ["+json", "+xml"].iter();
+            endings.any(|ending| essence.ends_with(ending))
+        };
+        essence.starts_with("text/") || is_markup() || COMPRESSIBLE_TYPES.contains(&essence)
     }
 }
 
-/// Whether a file is an HTML document.
-pub fn is_html(path: &str) -> bool {
-    matches!(essence(path), "text/html" | "application/xhtml+xml")
-}
-
-/// Whether a file is likely to become smaller by compression.
-fn is_compressible(path: &str) -> bool {
-    let essence = essence(path);
-    let is_markup = ["+json", "+xml"]
-        .iter()
-        .any(|ending| essence.ends_with(ending));
-    essence.starts_with("text/") || is_markup || COMPRESSIBLE_TYPES.contains(&essence)
-}
-
-/// Whether encodings of a file are made once and kept; `most` is the length of the largest such file.
-pub fn is_encoded(path: &str, bytes: u64, most: u64) -> bool {
-    (SMALLEST_ENCODED..=most).contains(&bytes) && is_compressible(path)
-}
-
-fn essence(path: &str) -> &'static str {
-    let name = path.rsplit('/').next().unwrap_or(path);
+/// Finds the type of a file by its name.
+fn essence(name: &str) -> &'static str {
     if name == APP_SITE_ASSOCIATION {
         return "application/json";
     }
@@ -113,6 +196,8 @@ mod tests {
         for (path, expected) in [
             ("index.html", "text/html; charset=utf-8"),
             ("a/b.HTM", "text/html; charset=utf-8"),
+            ("a.html/b", "application/octet-stream"),
+            ("lib.MJS", "text/javascript; charset=utf-8"),
             ("app.js", "text/javascript; charset=utf-8"),
             ("app.mjs", "text/javascript; charset=utf-8"),
             ("app.css", "text/css; charset=utf-8"),
@@ -144,10 +229,14 @@ mod tests {
             ("LICENSE", "application/octet-stream"),
             ("data.unknown-ending", "application/octet-stream"),
         ] {
-            assert_eq!(media_type(path), expected, "{path}");
+            let found = MediaType::of(path);
+            assert_eq!(found.as_str(), expected, "{path}");
+            assert_eq!(found.header(), expected, "{path}");
         }
-        assert!(is_html("a.html") && !is_html("a.svg"));
-        let is_encoded = |path, bytes| is_encoded(path, bytes, 1_000);
+        let is_html = |path| MediaType::of(path).is_html();
+        assert!(is_html("a.html") && is_html("a.XHTML") && !is_html("a.svg"));
+        assert!(MediaType::of("a.pdf").is_pdf() && !MediaType::of("pdf").is_pdf());
+        let is_encoded = |path, bytes| MediaType::of(path).is_encoded(bytes, 1_000);
         for path in [
             "a.svg", "a.otf", "a.ttf", "a.map", "a.wasm", "a.yml", "a.ico",
         ] {

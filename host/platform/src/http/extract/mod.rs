@@ -25,6 +25,9 @@ use crate::config::Config;
 /// Timeout of a body; of one that is read in parts, of each part.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Bytes of the smallest document that is read on a thread that may block.
+const LARGE_DOCUMENT_BYTES: usize = 256 << 10;
+
 /// Makes an `invalid_request`.
 pub fn invalid_request(detail: impl Into<String>) -> Problem {
     Problem::new(ProblemCode::InvalidRequest, detail)
@@ -190,7 +193,10 @@ impl UnreadBody {
     ///
     /// # Errors
     /// The problem of the query, the transfer or the document.
-    pub async fn json<T: DeserializeOwned>(self) -> Result<ParsedBody<T>, Problem> {
+    pub async fn json<T>(self) -> Result<ParsedBody<T>, Problem>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
         NoQueryParams::check(self.request.uri().query())?;
         self.json_only().await
     }
@@ -201,7 +207,7 @@ impl UnreadBody {
     /// Like [`UnreadBody::json`].
     pub async fn json_and_query<T, Q>(self) -> Result<(ParsedBody<T>, Q), Problem>
     where
-        T: DeserializeOwned,
+        T: DeserializeOwned + Send + 'static,
         Q: DeserializeOwned,
     {
         let query = query::parse_query(self.request.uri().query())?;
@@ -220,10 +226,13 @@ impl UnreadBody {
         }
     }
 
-    async fn json_only<T: DeserializeOwned>(self) -> Result<ParsedBody<T>, Problem> {
+    async fn json_only<T>(self) -> Result<ParsedBody<T>, Problem>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
         let raw = read_body(self.request.into_body(), self.limit).await?;
         Ok(ParsedBody {
-            value: parse_json(&raw)?,
+            value: read_document(&raw, parse_json::<T>).await??,
             raw,
             form: false,
         })
@@ -234,7 +243,10 @@ impl UnreadBody {
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
-    pub async fn form_or_json<T: DeserializeOwned>(self) -> Result<ParsedBody<T>, Problem> {
+    pub async fn form_or_json<T>(self) -> Result<ParsedBody<T>, Problem>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
         if !is_form(self.request.headers()) {
             return self.json().await;
         }
@@ -368,6 +380,23 @@ pub fn body_too_large(limit: u64) -> Problem {
         ProblemCode::PayloadTooLarge,
         format!("The request body is larger than {limit} bytes, which is all this route takes."),
     )
+}
+
+/// Reads a document by a function: a large one on a thread that may block, because other requests would wait for this one for
+/// milliseconds.
+///
+/// # Errors
+/// `internal` if the function panics.
+pub async fn read_document<T: Send + 'static>(
+    document: &Bytes,
+    read: impl FnOnce(&[u8]) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    if document.len() < LARGE_DOCUMENT_BYTES {
+        return Ok(read(document));
+    }
+    let document = document.clone();
+    let reading = tokio::task::spawn_blocking(move || read(&document));
+    reading.await.map_err(|error| Problem::internal(&error))
 }
 
 /// Parses a JSON object: a syntax error is `invalid_json`, and a value that does not fit is `invalid_request` with its path.

@@ -86,3 +86,13 @@ fn bearer_tokens() {
         PresentedCredential::Missing
     );
 }
+
+#[tokio::test]
+async fn a_large_document_keeps_no_other_request_waiting() {
+    let here = std::thread::current().id();
+    for (bytes, is_here) in [(10, true), (LARGE_DOCUMENT_BYTES, false)] {
+        let document = Bytes::from(vec![b' '; bytes]);
+        let thread = read_document(&document, |_| std::thread::current().id());
+        assert_eq!(thread.await.unwrap() == here, is_here);
+    }
+}

@@ -49,6 +49,9 @@ impl SiteRules {
     /// Adds the headers of all rules that are for a path, which is decoded and relative to the site. A policy that is there already is the
     /// platform's sandbox.
     pub fn add_headers(&self, path: &str, scope: HeaderScope, headers: &mut HeaderMap) {
+        if self.headers.is_empty() {
+            return;
+        }
         let is_sandboxed = headers.contains_key(header::CONTENT_SECURITY_POLICY);
         let is_kept = |name: &HeaderName| {
             let is_lost = is_sandboxed && ISOLATION.contains(&name.as_str());
