@@ -174,8 +174,9 @@ pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
 /// Whether a request is a view of a file below an address that may be a site's, which [`view_file`] answers as the route
 /// [`FILE_ROUTE`] does. Its path is in the canonical form.
 pub fn is_file_view(host: &HostKind, request: &Request) -> bool {
-    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
-    pages && request.method() == Method::GET && slug_of_file(request.uri().path()).is_some()
+    host.has_pages()
+        && request.method() == Method::GET
+        && slug_of_file(request.uri().path()).is_some()
 }
 
 /// Answers a view of a file without the router, for the same reason; `at_root` says that the mount is the root of the host.

@@ -82,6 +82,7 @@ pub(super) fn start_scope(
         tasks.push(tokio::spawn(run_orphan_marking(task())));
         tasks.push(tokio::spawn(run_content_collection(task())));
         tasks.push(tokio::spawn(run_rerendering(task())));
+        tasks.push(tokio::spawn(run_domain_checks(task())));
         let nodes = app.cluster.is_some();
         tasks.extend(nodes.then(|| tokio::spawn(run_leftover_removal(task()))));
         tasks.extend(nodes.then(|| tokio::spawn(run_following_views(task()))));
@@ -165,7 +166,6 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         ControlOwner FORGET_INTERVAL "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
-        ControlOwner SWEEP_INTERVAL "checking domains" async |app| app.domains.check_due().await;
         ControlOwner TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
         DatabaseOwner FORGET_INTERVAL "forgetting history" async |app| app.backends.forget_old().await;
     }
@@ -237,6 +237,19 @@ async fn run_leftover_removal((app, stop): BackgroundTaskInput) {
     };
     let task = (app, stop);
     run_periodically(LEFTOVER_INTERVAL, task, "removing leftovers", remove).await;
+}
+
+/// Checks domains that are due; a server that stops does not wait for DNS.
+async fn run_domain_checks((app, stop): BackgroundTaskInput) {
+    let stopping = stop.clone();
+    let check = async move |app: &App| {
+        let mut stopping = stopping.clone();
+        tokio::select! {
+            checked = app.domains.check_due() => checked,
+            _ = stopping.wait_for(|stop| *stop) => Ok(()),
+        }
+    };
+    run_periodically(SWEEP_INTERVAL, (app, stop), "checking domains", check).await;
 }
 
 /// Shows views as the ledger has them: other nodes count, too.

@@ -29,7 +29,7 @@ use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{check_single_headers, invalid_request};
 use crate::http::forwarded::{ForwardedRequest, RequestSource};
-use crate::http::hosts::{HostKind, names_listener};
+use crate::http::hosts::{HostKind, names_address, names_listener};
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::{extract, negotiate, problem_page};
 use crate::router::{self, HostRouters, paths};
@@ -457,8 +457,14 @@ fn classify_host(
     });
     match host {
         Some(host) => Ok((host, is_probe)),
-        // The node that a client has asked answers for its own address, too.
-        None if is_probe || source.forwarded().is_some() => Ok((HostKind::Api, is_probe)),
+        // The node that a client has asked answers for its own address, too. A domain that this one does not know yet is no address.
+        None if is_probe
+            || source
+                .forwarded()
+                .is_some_and(|node| names_address(&node.authority)) =>
+        {
+            Ok((HostKind::Api, is_probe))
+        }
         None => Err(misdirected_problem()),
     }
 }

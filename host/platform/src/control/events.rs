@@ -10,6 +10,8 @@ use svc_base::clock::Timestamp;
 pub enum StartupEvent {
     /// The content of a slug changed: the edge cache must be purged.
     SlugChanged(String),
+    /// A domain is served no more: the edge cache must forget its host.
+    DomainEnded(String),
     /// An operator ran a command: the server's log must have it.
     CommandRun(OperatorCommandRecord),
 }
@@ -24,6 +26,7 @@ pub struct OperatorCommandRecord {
 }
 
 const SLUG_CHANGED: &str = "slug_changed";
+const DOMAIN_ENDED: &str = "domain_ended";
 const COMMAND_RUN_KIND: &str = "noted";
 
 /// Writes an operator's command into the log.
@@ -39,6 +42,7 @@ pub fn log_command(record: &OperatorCommandRecord) {
 pub fn record(tx: &Tx<'_>, event: &StartupEvent, now: Timestamp) -> Result<(), Error> {
     let (kind, subject, command, actor) = match event {
         StartupEvent::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
+        StartupEvent::DomainEnded(name) => (DOMAIN_ENDED, name.as_str(), "", ""),
         StartupEvent::CommandRun(record) => (
             COMMAND_RUN_KIND,
             "",
@@ -63,6 +67,7 @@ pub fn list_unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Start
             };
             let event = match row.get_ref(1)?.as_str()? {
                 SLUG_CHANGED => Some(StartupEvent::SlugChanged(row.get(2)?)),
+                DOMAIN_ENDED => Some(StartupEvent::DomainEnded(row.get(2)?)),
                 COMMAND_RUN_KIND => Some(StartupEvent::CommandRun(record)),
                 _ => None,
             };

@@ -54,7 +54,8 @@ impl EdgePurger {
         }
     }
 
-    /// Sends the due purges in batches; failed ones are retried later.
+    /// Sends the due purges in batches; failed ones are retried later. Of a batch that is refused each is sent alone: the zone may lack
+    /// one of the hosts, such as a domain that a project has brought.
     pub async fn send_due(&self) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();
@@ -66,6 +67,15 @@ impl EdgePurger {
                 return Ok(());
             }
             let outcome = self.send(&due).await;
+            let is_refused = matches!(outcome, PurgeCallOutcome::Refused(_));
+            if is_refused && due.len() > 1 {
+                for purge in due {
+                    let alone = vec![purge];
+                    let outcome = self.send(&alone).await;
+                    self.record_outcome(alone, &outcome).await?;
+                }
+                continue;
+            }
             self.record_outcome(due, &outcome).await?;
             if matches!(outcome, PurgeCallOutcome::Busy(_)) {
                 return Ok(());

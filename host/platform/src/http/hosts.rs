@@ -226,17 +226,26 @@ fn previewed_revision(label: &str) -> Option<RevisionId> {
 /// Whether a request to a listener names its address or `localhost`. Other names are refused against DNS rebinding: a foreign page
 /// could read the answer. The port may be that of a tunnel.
 pub fn names_listener(host: &str, listen: SocketAddr) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else {
-        return false;
-    };
+    let ours = listen.ip().to_canonical();
+    named_address(host).is_some_and(|ip| match ip {
+        Some(ip) => ours.is_unspecified() || ip.to_canonical() == ours,
+        None => true,
+    })
+}
+
+/// Whether a host is an address of a machine, or `localhost`.
+pub fn names_address(host: &str) -> bool {
+    named_address(host).is_some()
+}
+
+/// Returns the address of a host, which `localhost` leaves open; `None` for any other name.
+fn named_address(host: &str) -> Option<Option<IpAddr>> {
+    let authority = host.parse::<Authority>().ok()?;
     let host = authority.host();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match bare.parse::<IpAddr>() {
-        Ok(ip) => {
-            let ours = listen.ip().to_canonical();
-            ours.is_unspecified() || ip.to_canonical() == ours
-        }
-        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    match bare.parse() {
+        Ok(ip) => Some(Some(ip)),
+        Err(_) => host.eq_ignore_ascii_case("localhost").then_some(None),
     }
 }
 

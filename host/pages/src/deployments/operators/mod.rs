@@ -74,8 +74,14 @@ pub async fn handle_startup_events(infra: &Infra) -> Result<(), Error> {
         let followed: Result<(), Error> = infra
             .control
             .write(move |tx| {
-                if let Some(StartupEvent::SlugChanged(slug)) = event {
-                    announce_slug(tx, &config, &slug, now)?;
+                match event {
+                    Some(StartupEvent::SlugChanged(slug)) => {
+                        announce_slug(tx, &config, &slug, now)?
+                    }
+                    Some(StartupEvent::DomainEnded(name)) => {
+                        projects::domains::announce_end(tx, &config, &name, now)?;
+                    }
+                    Some(StartupEvent::CommandRun(_)) | None => {}
                 }
                 events::delete(tx, id)
             })

@@ -53,7 +53,8 @@ fn matches(pattern: &str, path: &str) -> bool {
 impl SiteOptions {
     /// Whether the file at a path never changes.
     pub fn is_immutable(&self, path: &str) -> bool {
-        let matches = |pattern: &String| matches(pattern.strip_prefix('/').unwrap_or(pattern), path);
+        let matches =
+            |pattern: &String| matches(pattern.strip_prefix('/').unwrap_or(pattern), path);
         self.immutable.iter().any(matches)
     }
 }

@@ -1,10 +1,12 @@
 //! Checks of domains: by their owners, and by themselves in time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use tokio::time::timeout;
 
-use super::dns::{DnsRecord, Turn};
+use super::dns::{DnsRecord, DnsUnavailable};
 use super::model::{CheckOutcome, Domain, DomainError, DomainState};
 use super::proof::ProofMaker;
 use super::service::Domains;
@@ -24,8 +26,11 @@ const MAX_ATTEMPTS: usize = 3;
 /// Most domains that are checked in one turn of the background, and at once.
 const CHECKS_PER_TURN: u32 = 64;
 const CHECKS_AT_ONCE: usize = 16;
-/// Time until a check without a usable answer is tried again.
+/// Longest wait of an owner's check for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time until a check without a usable answer is tried again; and of a domain that waits for it alone, after a restore.
 const RETRY_MS: i64 = 60 * 60 * 1_000;
+const RETRY_OF_RESTORED_MS: i64 = 60 * 1_000;
 
 /// Look-up of a domain: when it began, and what it found.
 struct Observation {
@@ -48,7 +53,9 @@ impl Domains {
         self.limit
             .take(project.id, &domain.name, now)
             .map_err(|wait_seconds| DomainError::TooManyChecks { wait_seconds })?;
-        match self.check(project.id, domain.name, Turn::Waits).await? {
+        let turn = timeout(TURN_TIMEOUT, self.turns.take(project.workspace.id)).await;
+        let _turn = turn.map_err(|_| DnsUnavailable::because("too many checks run at once"))?;
+        match self.check(project.id, domain.name).await? {
             CheckOutcome::Proven(domain) => Ok(domain),
             CheckOutcome::Unproven { wanted, seen } => Err(DomainError::Unproven { wanted, seen }),
             CheckOutcome::Taken => Err(DomainError::Taken),
@@ -81,7 +88,7 @@ impl Domains {
     }
 
     async fn check_by_itself(&self, project: ProjectId, name: String) -> Result<(), DomainError> {
-        match self.check(project, name.clone(), Turn::AtOnce).await {
+        match self.check(project, name.clone()).await {
             Ok(_) | Err(DomainError::NotFound(_)) => Ok(()),
             Err(error) => {
                 self.postpone(project, name).await?;
@@ -103,7 +110,13 @@ impl Domains {
             let Some(mut domain) = store::find(tx, &project, &name)? else {
                 return Ok(());
             };
-            let retry = Timestamp(now.0.saturating_add(RETRY_MS));
+            let is_restored =
+                domain.state == DomainState::Pending && domain.pending_since.is_none();
+            let wait = match is_restored {
+                true => RETRY_OF_RESTORED_MS,
+                false => RETRY_MS,
+            };
+            let retry = Timestamp(now.0.saturating_add(wait));
             let of_pending = domain
                 .pending_since
                 .filter(|_| domain.state == DomainState::Pending)
@@ -115,17 +128,12 @@ impl Domains {
     }
 
     /// Looks a domain up, and stores what follows from it.
-    async fn check(
-        &self,
-        project: ProjectId,
-        name: String,
-        turn: Turn,
-    ) -> Result<CheckOutcome, DomainError> {
+    async fn check(&self, project: ProjectId, name: String) -> Result<CheckOutcome, DomainError> {
         let proofs = self.proofs()?;
         for _ in 0..MAX_ATTEMPTS {
             let at = self.infra.clock.now();
             let is_last = |host: &str| proofs.is_ours(host);
-            let seen = self.dns.look_up(&name, turn, is_last).await?;
+            let seen = self.dns.look_up(&name, is_last).await?;
             let (config, proofs) = (Arc::clone(self.config()), proofs.clone());
             let (name, now) = (name.clone(), self.infra.clock.now());
             let settled = self.infra.control.write(move |tx| {
@@ -142,7 +150,8 @@ impl Domains {
                 return Ok(outcome);
             }
         }
-        Err(DomainError::Taken)
+        let overtaken = "other checks of the name overtook this one";
+        Err(DnsUnavailable::because(overtaken).into())
     }
 }
 
@@ -155,7 +164,7 @@ struct Check<'a, 'tx> {
 }
 
 impl Check<'_, '_> {
-    /// Stores what follows from an observation; `None` if the project that serves the name has a newer one.
+    /// Stores what follows from an observation; `None` if there is a newer one, of the domain or of the project that serves the name.
     fn settle(
         &self,
         project: &ProjectId,
@@ -169,8 +178,8 @@ impl Check<'_, '_> {
         }
         let holder = store::find_served(self.tx, name).map_err(Error::from)?;
         let holder = holder.filter(|holder| holder.project != *project);
-        let is_newer = |holder: &Domain| holder.checked_at > Some(found.at);
-        if holder.as_ref().is_some_and(is_newer) {
+        let is_newer = |known: &Domain| known.checked_at > Some(found.at);
+        if is_newer(&domain) || holder.as_ref().is_some_and(is_newer) {
             return Ok(None);
         }
         domain.checked_at = Some(self.now);

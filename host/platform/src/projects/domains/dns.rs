@@ -13,17 +13,15 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::config::DomainSettings;
 
-/// Longest time of a look-up with all its hops, and of the wait for its turn.
+/// Longest time of a look-up with all its hops.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(8);
 /// Longest time of one request to a resolver.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most look-ups at once.
-const MAX_LOOKUPS: usize = 32;
 /// Most hops of CNAME records.
 const MAX_HOPS: usize = 10;
 /// Most records that are reported, and most characters of a text.
@@ -72,20 +70,17 @@ impl DnsRecord {
 #[error("{0}")]
 pub struct DnsUnavailable(String);
 
-/// Whether a look-up waits for its turn.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Turn {
-    /// A request's, of which there may be any number.
-    Waits,
-    /// A check's of the background, which bounds them itself: no request keeps it waiting.
-    AtOnce,
+impl DnsUnavailable {
+    /// Makes the error of a check that came to nothing, for a reason that is a sentence's end.
+    pub(super) fn because(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
 }
 
 /// Client of a resolver.
 pub(super) struct DnsClient {
     settings: DomainSettings,
     resolver: OnceCell<TokioResolver>,
-    turns: Semaphore,
 }
 
 impl fmt::Debug for DnsClient {
@@ -100,7 +95,6 @@ impl DnsClient {
         Self {
             settings: settings.cloned().unwrap_or_default(),
             resolver: OnceCell::new(),
-            turns: Semaphore::new(MAX_LOOKUPS),
         }
     }
 
@@ -111,14 +105,9 @@ impl DnsClient {
     pub(super) async fn look_up(
         &self,
         name: &str,
-        turn: Turn,
         is_last: impl Fn(&str) -> bool,
     ) -> Result<Vec<DnsRecord>, DnsUnavailable> {
         let looking = async {
-            let _turn = match turn {
-                Turn::Waits => self.turns.acquire().await.ok(),
-                Turn::AtOnce => None,
-            };
             let resolver = self.resolver.get_or_try_init(|| self.connect()).await?;
             let (hops, texts) = tokio::try_join!(
                 follow_hops(resolver, name, is_last),

@@ -17,10 +17,11 @@ pub mod routes;
 mod schedule;
 mod service;
 mod store;
+mod turns;
 pub mod views;
 
 pub use dns::DnsRecord;
 pub use model::{Domain, DomainError, DomainState};
 pub use service::Domains;
 pub(in crate::projects) use store::remove_all;
-pub use store::served_names;
+pub use store::{announce_end, served_names};

@@ -96,9 +96,6 @@ pub enum DomainError {
     /// The project has no such domain.
     #[error("the project has no domain `{0}`")]
     NotFound(String),
-    /// The project has it, with another redirect.
-    #[error("`{0}` is a domain of this project already, with another redirect")]
-    Exists(String),
     /// The redirect leads nowhere.
     #[error("`redirect_to` {0}")]
     Redirect(&'static str),

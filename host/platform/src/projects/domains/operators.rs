@@ -8,6 +8,7 @@ use super::service::pending_again;
 use super::store;
 use crate::config::Config;
 use crate::control::audit::AuditAction;
+use crate::control::events::{self, StartupEvent};
 use crate::control::{ControlDatabase, Error};
 use crate::projects::store::record_audit;
 use svc_base::clock::Clock;
@@ -29,8 +30,8 @@ pub async fn list(control: &ControlDatabase) -> Result<Vec<(Domain, bool)>, Erro
     read.await
 }
 
-/// Takes a name down in all projects, or lets them prove it again. `served` has the settings of the running server. Returns the name in
-/// its one form; `None` if it can be no domain.
+/// Takes a name down in all projects, or lets them prove it again. The server in this process, whose settings are `served`, follows at
+/// once; without one the next start tells the edge. Returns the name in its one form; `None` if it can be no domain.
 ///
 /// # Errors
 /// The control database's.
@@ -59,10 +60,11 @@ pub async fn set_disabled(
         }
         for domain in domains {
             record_audit(tx, &domain.project, act, &name, now)?;
-            if domain.state.is_served()
-                && let Some(config) = &served
-            {
-                store::announce_end(tx, config, &name, now)?;
+            if domain.state.is_served() {
+                match &served {
+                    Some(config) => store::announce_end(tx, config, &name, now)?,
+                    None => events::record(tx, &StartupEvent::DomainEnded(name.clone()), now)?,
+                }
             }
             let changed = match disabled {
                 true => Domain {

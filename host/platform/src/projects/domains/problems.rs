@@ -18,9 +18,6 @@ impl From<DomainError> for Problem {
                 invalid_request(format!("In `name`: `{}` {fault}.", name.escape_debug()))
             }
             DomainError::Redirect(why) => invalid_request(format!("`redirect_to` {why}.")),
-            DomainError::Exists(name) => invalid_request(format!(
-                "`{name}` is a domain of this project already, with another `redirect_to`: change it by PATCH."
-            )),
             DomainError::NotFound(_) => Self::new(
                 ProblemCode::NotFound,
                 "The project has no such domain: it was removed, was not proven for 7 days, or never was. Add it first.",

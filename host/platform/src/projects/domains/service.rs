@@ -9,6 +9,7 @@ use super::limit::CheckLimit;
 use super::model::{Domain, DomainError, DomainState};
 use super::name::{NameFault, OwnHosts, normalize, without_port};
 use super::proof::ProofMaker;
+use super::turns::CheckTurns;
 use super::{schedule, store};
 use crate::config::{CertificateSettings, Config};
 use crate::control::audit::AuditAction;
@@ -32,6 +33,7 @@ pub struct Domains {
     pub(super) proofs: Option<ProofMaker>,
     pub(super) dns: Arc<DnsClient>,
     pub(super) limit: Arc<CheckLimit>,
+    pub(super) turns: Arc<CheckTurns>,
 }
 
 impl Domains {
@@ -76,6 +78,7 @@ impl Domains {
             proofs: sites.map(|sites| ProofMaker::new(secret, sites.to_owned())),
             dns: Arc::new(DnsClient::new(config.domains.as_ref())),
             limit: Arc::default(),
+            turns: Arc::default(),
             hosts: Arc::new(ServerHostNames::new(config, served)),
             workspaces,
             infra,
@@ -116,7 +119,8 @@ impl Domains {
         }
     }
 
-    /// Adds a domain to a project. One that it has already is answered as it is; it is pending again if it was lost.
+    /// Adds a domain to a project. One that it has already is answered as it is, with the redirect that is asked for; it is pending again
+    /// if it was lost.
     pub(super) async fn create(
         &self,
         project: &Project,
@@ -141,7 +145,11 @@ impl Domains {
                 return Err(DomainError::Disabled);
             }
             let redirect_to = check_redirect(tx, &config, &project, &name, redirect_to)?;
-            add(tx, (&project, name), redirect_to, (most, now))
+            let added = add(tx, (&project, name), redirect_to.clone(), (most, now))?;
+            match redirect_to {
+                None => Ok(added),
+                redirect_to => change_redirect(tx, &config, added, redirect_to, now),
+            }
         });
         added.await
     }
@@ -181,19 +189,9 @@ impl Domains {
         let project = project.clone();
         let changed = self.infra.control.write(move |tx| {
             let found = store::find(tx, &project.id, &found.name).map_err(Error::from)?;
-            let mut domain = found.ok_or_else(|| DomainError::NotFound(String::new()))?;
+            let domain = found.ok_or_else(|| DomainError::NotFound(String::new()))?;
             let redirect_to = check_redirect(tx, &config, &project, &domain.name, redirect_to)?;
-            if domain.redirect_to == redirect_to {
-                return Ok(domain);
-            }
-            domain.redirect_to = redirect_to;
-            store::put(tx, &domain)?;
-            if domain.state.is_served() {
-                store::announce_served(tx, &config, &domain, now)?;
-            }
-            let act = AuditAction::DomainUpdate;
-            record_audit(tx, &project.id, act, &domain.name, now)?;
-            Ok(domain)
+            change_redirect(tx, &config, domain, redirect_to, now)
         });
         changed.await
     }
@@ -216,6 +214,27 @@ impl Domains {
     }
 }
 
+/// Stores where a domain's requests are sent, if that is a change.
+fn change_redirect(
+    tx: &Tx<'_>,
+    config: &Config,
+    mut domain: Domain,
+    redirect_to: Option<String>,
+    now: Timestamp,
+) -> Result<Domain, DomainError> {
+    if domain.redirect_to == redirect_to {
+        return Ok(domain);
+    }
+    domain.redirect_to = redirect_to;
+    store::put(tx, &domain)?;
+    if domain.state.is_served() {
+        store::announce_served(tx, config, &domain, now)?;
+    }
+    let act = AuditAction::DomainUpdate;
+    record_audit(tx, &domain.project, act, &domain.name, now)?;
+    Ok(domain)
+}
+
 /// Adds a domain in a transaction, or finds it.
 fn add(
     tx: &Tx<'_>,
@@ -225,9 +244,6 @@ fn add(
 ) -> Result<Domain, DomainError> {
     let known = store::find(tx, &project.id, &name).map_err(Error::from)?;
     let added = match known {
-        Some(known) if redirect_to.is_some() && known.redirect_to != redirect_to => {
-            return Err(DomainError::Exists(name));
-        }
         Some(known) if known.state != DomainState::Lost => return Ok(known),
         Some(lost) => Domain {
             check_at: schedule::next_of_pending(now, now),

@@ -174,12 +174,10 @@ pub(super) fn announce_served(
 }
 
 /// Notes that a domain is served no more; an edge forgets the host.
-pub(super) fn announce_end(
-    tx: &Tx<'_>,
-    config: &Config,
-    name: &str,
-    now: Timestamp,
-) -> Result<(), Error> {
+///
+/// # Errors
+/// The control database's.
+pub fn announce_end(tx: &Tx<'_>, config: &Config, name: &str, now: Timestamp) -> Result<(), Error> {
     tx.note(ControlChange::DomainEnded(name.to_owned()));
     purge(tx, config, name, now)
 }
