@@ -46,6 +46,14 @@ impl HostKind {
         }
     }
 
+    /// Returns the domain of a project that the host is.
+    pub fn domain(&self) -> Option<&Arc<ServedDomain>> {
+        match self {
+            Self::Domain(host) => Some(&host.domain),
+            Self::Api | Self::Sites | Self::Project(_) | Self::Preview(_) | Self::Landing => None,
+        }
+    }
+
     /// Whether pages answer at their slugs on the host.
     pub fn has_pages(&self) -> bool {
         match self {
