@@ -81,7 +81,7 @@ impl Buyer {
             former_tokens: former.into_iter().map(str::to_owned).collect(),
             ambiguous: has_several(headers, &name, secure),
             secure,
-            host: CookieHost(host.domain().cloned()),
+            host: CookieHost(host.domain().map(|on| Arc::clone(&on.domain))),
         })
     }
 }

@@ -125,7 +125,7 @@ impl VisitorSession {
     /// Whether the session counts on a frontend of a host. Cookies go with their host: who has a domain later gets those of its former
     /// visitors, and can send them to any other host.
     pub fn counts_on(&self, host: &HostKind, page: &DeploymentId) -> bool {
-        let domain = host.domain().map(|domain| domain.name.as_str());
+        let domain = host.domain().map(|on| on.domain.name.as_str());
         self.deployment == *page && self.host.as_deref() == domain
     }
 

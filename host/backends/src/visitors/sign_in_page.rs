@@ -81,10 +81,7 @@ impl Visitors {
             frontend: page,
             project,
             origin,
-            domain: match host {
-                HostKind::Domain(host) => Some(host.clone()),
-                _ => None,
-            },
+            domain: host.domain().cloned(),
         })
     }
 
