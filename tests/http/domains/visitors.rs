@@ -305,7 +305,11 @@ async fn a_visitor_buys_on_a_domain_and_is_recognised_there_alone() {
     headers.insert(header::ACCEPT, "application/json".parse().unwrap());
     let begun = browser.send_request(Method::POST, &url, headers, Some(body.to_string()));
     let begun = begun.await.expect(200).json();
-    let hosts: Vec<&str> = browser.cookies.iter().map(|one| one.host.as_str()).collect();
+    let hosts: Vec<&str> = browser
+        .cookies
+        .iter()
+        .map(|one| one.host.as_str())
+        .collect();
     assert_eq!(hosts, [at.origin.strip_prefix("http://").unwrap()]);
     let (page, shown) = browser.open(&text(&begun["url"])).await;
     shown.expect(200);

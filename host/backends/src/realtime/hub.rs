@@ -13,8 +13,7 @@ use super::page::SocketPage;
 use super::protocol::ClientMessage;
 use super::quotas::{SocketLimits, SocketPermit, SocketQuotaReached, SocketQuotas};
 use super::room::{
-    ClientLiveness, CurrentTime, DeliveryCounts, NeedsPresenceUpdate, Room, RoomSocket,
-    RoomSummary,
+    ClientLiveness, CurrentTime, DeliveryCounts, NeedsPresenceUpdate, Room, RoomSocket, RoomSummary,
 };
 use super::rounds;
 use crate::config::Limits;
@@ -265,10 +264,7 @@ impl RoomHub {
     }
 
     /// Closes the sockets for whose page `why` returns a close code.
-    pub(super) fn close_pages(
-        self: &Arc<Self>,
-        why: &dyn Fn(&SocketPage) -> Option<CloseReason>,
-    ) {
+    pub(super) fn close_pages(self: &Arc<Self>, why: &dyn Fn(&SocketPage) -> Option<CloseReason>) {
         for room in self.all_rooms() {
             self.with_room(&room, |now, tally| ((), room.close_pages(why, now, tally)));
         }

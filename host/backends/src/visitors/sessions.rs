@@ -78,8 +78,7 @@ impl SessionCache {
     fn forget(&self, may_have_ended: impl Fn(&VisitorSession) -> bool) {
         let mut end_count = self.end_count();
         *end_count += 1;
-        self.sessions
-            .retain(|_, session| !may_have_ended(session));
+        self.sessions.retain(|_, session| !may_have_ended(session));
     }
 
     fn end_count(&self) -> MutexGuard<'_, u64> {
