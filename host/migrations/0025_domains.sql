@@ -28,3 +28,16 @@ CREATE TABLE disabled_domains (
     name TEXT PRIMARY KEY,
     at INTEGER NOT NULL
 ) STRICT;
+
+-- Domain that a session began on, where alone it counts; NULL: it began on the project's own origin.
+ALTER TABLE visitor_sessions ADD COLUMN host TEXT;
+CREATE INDEX visitor_sessions_by_host ON visitor_sessions (host) WHERE host IS NOT NULL;
+-- Sessions on a domain end when its project loses it: browsers send their cookies to whoever has the name then.
+CREATE TRIGGER sessions_of_lost_domains AFTER UPDATE OF state ON domains WHEN new.state = 'lost' BEGIN
+    DELETE FROM visitor_sessions
+    WHERE host = old.name AND EXISTS (SELECT 1 FROM visitors v WHERE v.id = visitor_id AND v.project_id = old.project_id);
+END;
+CREATE TRIGGER sessions_of_removed_domains AFTER DELETE ON domains BEGIN
+    DELETE FROM visitor_sessions
+    WHERE host = old.name AND EXISTS (SELECT 1 FROM visitors v WHERE v.id = visitor_id AND v.project_id = old.project_id);
+END;

@@ -1,11 +1,9 @@
 // Visitors who sign in, in a real browser: the guide's guest book, with the provider of the server itself and with a certified one.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import Provider from 'oidc-provider';
 import { openPage, startBrowser } from './lib/browser.mjs';
+import { signInAtIssuer, startIssuer } from './lib/issuer.mjs';
 import { startSvc } from './lib/svc.mjs';
 
 const ddl = 'CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, words TEXT NOT NULL);';
@@ -92,31 +90,14 @@ test('the guest book of the guide, with the provider of the server itself', asyn
 });
 
 test('a certified OpenID Connect provider', async () => {
-  let answer;
-  const server = createServer((request, response) => answer(request, response));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  stops.push(() => server.close());
-  const issuer = `http://localhost:${server.address().port}`;
-  const settings = ['[[providers]]', 'name = "acme"', `issuer = "${issuer}"`, 'client_id = "me"', 'client_secret = "sesame"'];
-  const place = await startGuestBook({ tables: settings });
-  const provider = new Provider(issuer, {
-    clients: [{ client_id: 'me', client_secret: 'sesame', redirect_uris: [`${place.svc.url}/_svc/auth/callback/acme`] }],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'locale'] },
-    findAccount: (_, id) => ({
-      accountId: id,
-      claims: () => ({ sub: id, name: 'Ada', email: 'ada@example.com', email_verified: true, locale: 'de' }),
-    }),
-    cookies: { keys: ['a key for tests'] },
-  });
-  answer = provider.callback();
+  const issuer = await startIssuer();
+  stops.push(() => issuer.stop());
+  const place = await startGuestBook({ tables: issuer.tables });
+  issuer.serve(place.svc);
   const { page } = await openPage(browser, new URL(place.book).origin);
   await page.goto(place.book);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.locator('input[name=login]').fill('ada');
-  await page.locator('input[name=password]').fill('any');
-  await page.locator('button[type=submit]').click();
-  await page.getByRole('button', { name: 'Continue' }).click();
+  await signInAtIssuer(page);
   await page.waitForURL(place.book);
   const user = await page.evaluate(() => svc.auth.user());
   assert.equal(user.email, 'ada@example.com');

@@ -140,7 +140,7 @@ impl ServiceDependencies {
         start_sandbox(&self.infra.config, &self.infra.clock)
     }
 
-    /// Makes the rooms. They come after the pages, because they look up the pages that a change affects.
+    /// Makes the rooms. They come after the pages and the domains, because they look up those that a change affects.
     fn realtime(&self) -> Arc<Realtime> {
         Arc::new(Realtime::new(self.infra.clone()))
     }
@@ -335,15 +335,15 @@ impl DomainServices {
     pub(super) async fn open(foundation: ServiceDependencies) -> anyhow::Result<Self> {
         let sandbox = foundation.sandbox()?;
         let deployments = DeploymentServices::open(&foundation, &sandbox).await?;
-        // The cache of pages handles a change first, because the rooms read it.
+        let workspaces = foundation.workspaces();
+        let domains = foundation.domains(&workspaces).await?;
+        // The cache of pages and the domains handle a change first, because the rooms read them.
         let realtime = foundation.realtime();
         let backends = foundation.backends(&deployments.capacity, &sandbox, &realtime)?;
         let definitions = Arc::new(ActionDefinitions::new(&backends));
         let infra = &foundation.infra;
-        let workspaces = foundation.workspaces();
         let projects = foundation.projects(&workspaces);
         let authenticator = foundation.authenticator(&workspaces)?;
-        let domains = foundation.domains(&workspaces).await?;
         let visitors = foundation.visitors(&projects, &deployments.serving, domains.hosts())?;
         let paying = foundation.payment_services(&projects)?;
         let teardown = ProjectLifecycle::new(

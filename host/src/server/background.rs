@@ -135,7 +135,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         };
         DatabaseOwner POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
         ControlOwner SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
-        Node PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates(&app.serving).await;
+        Node PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates(&app.serving, app.hosts.domains()).await;
         Node SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
         Node SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
         Node POLL_INTERVAL "pinging sockets" async |app| {

@@ -8,8 +8,9 @@ const shots = resolve(dirname(fileURLToPath(import.meta.url)), '../shots');
 
 export const widths = [360, 1280];
 
-/** Starts the browser that the system has. */
-export function startBrowser() {
+/** Starts the browser that the system has, for which `hosts` are names of this machine. */
+export function startBrowser({ hosts = [] } = {}) {
+  const rules = hosts.map((host) => `MAP ${host} 127.0.0.1`).join();
   return chromium.launch({
     executablePath: process.env.CHROMIUM_BIN ?? '/usr/bin/chromium',
     args: [
@@ -20,6 +21,7 @@ export function startBrowser() {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      ...(rules ? [`--host-resolver-rules=${rules}`] : []),
     ],
   });
 }

@@ -1,8 +1,10 @@
 //! Identifies the buyer of a request, for checkouts and for the list of payments.
 
+use std::sync::Arc;
+
 use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue};
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, SHA256};
 
 use super::model::COOKIE_SECONDS;
 use crate::control;
@@ -10,6 +12,7 @@ use crate::deployments::serving::PageMounts;
 use crate::deployments::serving::pages::ServedPage;
 use crate::http::cookies::{has_several, host_token, host_tokens};
 use crate::http::hosts::HostKind;
+use crate::tls::ServedDomain;
 use crate::visitors::{ActionCallerIdentity, Visitors};
 use svc_base::ids::DeploymentId;
 
@@ -30,6 +33,31 @@ pub struct Buyer {
     pub ambiguous: bool,
     /// Whether visitors use https, so that no other origin can have set `token`.
     pub secure: bool,
+    /// Host that the cookies are of.
+    pub(super) host: CookieHost,
+}
+
+/// Host of checkout cookies: a domain of the project, or else its own origin.
+///
+/// A browser sends the cookies of a domain to whoever has the domain later. On another host they are unknown, because the host is a part of
+/// what is hashed. Purchases stay, so that a domain that comes back to its project shows them again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CookieHost(Option<Arc<ServedDomain>>);
+
+impl CookieHost {
+    /// Hashes a cookie's value, as the database stores it.
+    pub(super) fn hash_token(&self, token: &str) -> [u8; 32] {
+        let mut context = Context::new(&SHA256);
+        context.update(token.as_bytes());
+        if let Some(domain) = &self.0 {
+            // No value of a cookie and no name has this byte.
+            context.update(&[0]);
+            context.update(domain.name.as_bytes());
+        }
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(context.finish().as_ref());
+        bytes
+    }
 }
 
 impl Buyer {
@@ -53,6 +81,7 @@ impl Buyer {
             former_tokens: former.into_iter().map(str::to_owned).collect(),
             ambiguous: has_several(headers, &name, secure),
             secure,
+            host: CookieHost(host.domain().map(|on| Arc::clone(&on.domain))),
         })
     }
 }
@@ -77,9 +106,28 @@ fn cookie_name(page: &DeploymentId) -> String {
     format!("svc_checkout_{page}")
 }
 
-/// Hashes a cookie's value, as the database stores it.
-pub(super) fn hash_token(token: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-    bytes
+#[cfg(test)]
+mod tests {
+    use ring::digest::digest;
+
+    use super::*;
+
+    fn domain(name: &str) -> CookieHost {
+        CookieHost(Some(Arc::new(ServedDomain {
+            name: name.to_owned(),
+            host_label: "shop-dev".to_owned(),
+            redirect_to: None,
+        })))
+    }
+
+    #[test]
+    fn a_cookie_is_another_one_on_another_host() {
+        let own = CookieHost::default().hash_token("secret");
+        assert_eq!(own.as_slice(), digest(&SHA256, b"secret").as_ref());
+        let (a, b) = (domain("a.com"), domain("b.com"));
+        assert_eq!(a.hash_token("secret"), domain("a.com").hash_token("secret"));
+        assert_ne!(a.hash_token("secret"), own);
+        assert_ne!(a.hash_token("secret"), b.hash_token("secret"));
+        assert_ne!(a.hash_token("other"), a.hash_token("secret"));
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
-use super::buyer::{Buyer, hash_token};
+use super::buyer::{Buyer, CookieHost};
 use super::model::{
     COOKIE_SECONDS, CheckoutSession, PaymentError, Price, SESSION_LIMIT_SECONDS, Status,
 };
@@ -101,7 +101,7 @@ impl Payments {
             recurring: price.interval.is_some(),
             return_to: request.return_to.to_string(),
             user_id: buyer.user.map(|user| user.user_id),
-            cookie: hash_token(&fresh),
+            cookie: buyer.host.hash_token(&fresh),
             host_cookie: buyer.secure,
             provider_id: None,
             provider_url: None,
@@ -111,11 +111,17 @@ impl Payments {
             created_at: now,
             updated_at: now,
         };
-        let (signed_in, shown) = (session.user_id.is_some(), buyer.token);
+        let (signed_in, host) = (session.user_id.is_some(), buyer.host.clone());
+        let tokens = OfferedTokens {
+            fresh,
+            shown: buyer.token,
+            ambiguous,
+            host: buyer.host,
+        };
         let write = self
             .infra
             .control
-            .write(move |tx| store_session(tx, session, fresh, shown, ambiguous, now));
+            .write(move |tx| store_session(tx, session, tokens, now));
         let UnansweredSession { id, token } = write.await?;
         fault::point("checkout.stored");
         let view = self
@@ -124,7 +130,7 @@ impl Payments {
         let gives_cookie = if signed_in {
             !ambiguous
         } else {
-            self.has_cookie(id, hash_token(&token)).await?
+            self.has_cookie(id, host.hash_token(&token)).await?
         };
         let token = gives_cookie.then_some(token);
         Ok(StartedCheckout { view, token })
@@ -218,6 +224,16 @@ impl Payments {
     }
 }
 
+/// Values of the checkout cookie of a visitor: a new one, and what the browser has sent.
+#[derive(Debug)]
+struct OfferedTokens {
+    fresh: String,
+    shown: Option<String>,
+    /// Whether the browser sent several.
+    ambiguous: bool,
+    host: CookieHost,
+}
+
 /// A stored session whose visitor has no answer yet.
 #[derive(Debug)]
 struct UnansweredSession {
@@ -233,20 +249,18 @@ struct UnansweredSession {
 fn store_session(
     tx: &control::Tx<'_>,
     mut session: CheckoutSession,
-    fresh: String,
-    shown: Option<String>,
-    ambiguous: bool,
+    tokens: OfferedTokens,
     now: Timestamp,
 ) -> Result<UnansweredSession, PaymentError> {
     if !projects::is_live(tx, &session.project, now)? {
         return Err(PaymentError::NoProject);
     }
-    let known = match shown {
-        Some(value) => known_cookie(tx, &session, value, now)?,
+    let known = match tokens.shown {
+        Some(value) => known_cookie(tx, &session, (value, &tokens.host), now)?,
         None => None,
     };
     let former = known.as_ref().map(|(cookie, _)| *cookie);
-    let mut token = fresh;
+    let mut token = tokens.fresh;
     if session.user_id.is_none()
         && let Some((cookie, value)) = known
     {
@@ -266,7 +280,7 @@ fn store_session(
         store::insert_session(tx, &session)?;
     }
     // A browser with several cookies is given none, so that it could never send this one.
-    if !ambiguous {
+    if !tokens.ambiguous {
         cookie_links::insert(tx, &session, former, repeated)?;
     }
     let id = repeated.unwrap_or(session.id);
@@ -295,10 +309,10 @@ fn store_hosted_checkout(
 fn known_cookie(
     tx: &control::Tx<'_>,
     session: &CheckoutSession,
-    value: String,
+    (value, host): (String, &CookieHost),
     now: Timestamp,
 ) -> Result<Option<([u8; 32], String)>, control::Error> {
-    let hash = hash_token(&value);
+    let hash = host.hash_token(&value);
     let cookie = (&hash, session.host_cookie);
     cookie_links::follow(tx, &session.deployment, cookie, now)?;
     let since = now.plus_seconds(-COOKIE_SECONDS);

@@ -1,6 +1,6 @@
 //! The service of payments: sessions, identified buyers, and the effects of the ledger.
 
-use super::buyer::{Buyer, hash_token};
+use super::buyer::Buyer;
 use super::checkout::CheckoutLocks;
 use super::model::{COOKIE_SECONDS, CheckoutSession, PaymentError};
 use super::verdict::verdict;
@@ -85,9 +85,10 @@ impl Payments {
         deployment: DeploymentId,
         buyer: &Buyer,
     ) -> Result<(), control::Error> {
-        let Some(cookie) = buyer.token.as_deref().map(hash_token) else {
+        let Some(token) = buyer.token.as_deref() else {
             return Ok(());
         };
+        let cookie = buyer.host.hash_token(token);
         let (host_cookie, now) = (buyer.secure, self.infra.clock.now());
         let read = self
             .infra

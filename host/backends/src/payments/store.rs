@@ -3,7 +3,7 @@
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
-use super::buyer::{Buyer, hash_token};
+use super::buyer::Buyer;
 use super::mirror::MirrorPosition;
 use super::model::{CheckoutSession, MAX_BUYER_SESSIONS, Status, normalized_email};
 use super::verdict::SessionVerdict;
@@ -387,7 +387,7 @@ pub(super) fn find_paid_sessions(
     let own = buyer.token.iter().map(|token| (token, buyer.secure));
     let former = buyer.former_tokens.iter().map(|token| (token, false));
     for (token, host_cookie) in own.chain(former) {
-        let cookie = hash_token(token);
+        let cookie = buyer.host.hash_token(token);
         if is_known_cookie(c, deployment, (&cookie, host_cookie), since)? {
             let mut paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
             // Purchases by another signed-in visitor of the same browser stay that visitor's.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::client::RoomClient;
 use super::metrics::RoomMetrics;
+use super::page::SocketPage;
 use super::protocol::ClientMessage;
 use super::quotas::{SocketLimits, SocketPermit, SocketQuotaReached, SocketQuotas};
 use super::room::{
-    ClientLiveness, CurrentTime, DeliveryCounts, NeedsPresenceUpdate, Room, RoomSocket,
-    RoomSummary, SocketPage,
+    ClientLiveness, CurrentTime, DeliveryCounts, NeedsPresenceUpdate, Room, RoomSocket, RoomSummary,
 };
 use super::rounds;
 use crate::config::Limits;
@@ -263,16 +263,10 @@ impl RoomHub {
         std::mem::take(&mut *lock(&self.pages_to_check))
     }
 
-    /// Closes the sockets of a page for which `why` returns a close code.
-    pub(super) fn close_page(
-        self: &Arc<Self>,
-        slug: &str,
-        why: &dyn Fn(&SocketPage) -> Option<CloseReason>,
-    ) {
+    /// Closes the sockets for whose page `why` returns a close code.
+    pub(super) fn close_pages(self: &Arc<Self>, why: &dyn Fn(&SocketPage) -> Option<CloseReason>) {
         for room in self.all_rooms() {
-            self.with_room(&room, |now, tally| {
-                ((), room.close_page(slug, why, now, tally))
-            });
+            self.with_room(&room, |now, tally| ((), room.close_pages(why, now, tally)));
         }
     }
 

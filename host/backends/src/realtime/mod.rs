@@ -12,6 +12,7 @@ pub mod live;
 mod meter;
 mod metrics;
 pub mod operations;
+mod page;
 mod problems;
 pub mod protocol;
 mod quotas;

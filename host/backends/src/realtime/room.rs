@@ -15,10 +15,10 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
 use super::client::RoomClient;
+use super::page::SocketPage;
 use super::protocol::{self, ClientMessage};
 use crate::http::websocket::{CloseReason, Outbox, OutboxClosed, frame};
 use svc_base::clock::Timestamp;
-use svc_base::ids::DeploymentId;
 
 /// Rooms up to this number of members get presence updates at once.
 const SMALL_ROOM: usize = 32;
@@ -42,13 +42,6 @@ const MAX_GATHERED: (usize, usize) = (256, 4 * URGENT_BYTES);
 pub(super) struct CurrentTime {
     pub(super) elapsed: Duration,
     pub(super) at: Timestamp,
-}
-
-/// Page that a socket was opened from.
-#[derive(Clone, Debug)]
-pub(super) struct SocketPage {
-    pub(super) slug: Arc<str>,
-    pub(super) id: DeploymentId,
 }
 
 /// Last sign of life of a client, in milliseconds of the monotonic clock.
@@ -302,10 +295,9 @@ impl Room {
         members.chain(coming).for_each(|m| m.outbox.close(close));
     }
 
-    /// Closes the sockets of a page for which `why` returns a close code.
-    pub(super) fn close_page(
+    /// Closes the sockets for whose page `why` returns a close code.
+    pub(super) fn close_pages(
         &self,
-        slug: &str,
         why: &dyn Fn(&SocketPage) -> Option<CloseReason>,
         now: CurrentTime,
         tally: &mut DeliveryCounts,
@@ -315,8 +307,7 @@ impl Room {
         state.queue_buffered(tally);
         let gone = &mut state.gone;
         let close = |member: &RoomSocket| {
-            let here = *member.page.slug == *slug;
-            let close = here.then(|| why(&member.page)).flatten();
+            let close = why(&member.page);
             close.map(|close| member.outbox.close(close)).is_some()
         };
         state.coming.retain(|member| !close(member));
@@ -573,6 +564,7 @@ mod tests {
             page: SocketPage {
                 slug: "page".into(),
                 id: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
+                domain: None,
             },
             life: Arc::new(ClientLiveness::new(now.elapsed)),
             next_ping: Duration::MAX,

@@ -9,6 +9,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use tracing::Instrument;
 
+use super::page::SocketPage;
 use super::requests::{SendMessage, room_id};
 use super::scope::AuthorizedRooms;
 use super::views::{RoomList, SentView};
@@ -86,7 +87,8 @@ pub async fn join(
     let cookies = identify.then(|| request.headers().clone());
     let upgrade = UpgradeRequest::from_request(&mut request)?;
     let client = context.client.bucket();
-    let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
+    let from = SocketPage::on_host(&context.host, &slug, &page);
+    let ticket = rooms.realtime.admit(backend, client, &room, from)?;
     // From now on the ticket is closed with the backend; this finds a backend that ended before.
     if rooms.realtime.room_close_count() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,15 +14,18 @@ use super::client::RoomClient;
 use super::hub::{RoomHub, RoomMembership};
 use super::identified::SessionSockets;
 use super::live::{ConnectionAdmission, LiveConnections};
+use super::page::SocketPage;
 use super::protocol::ClientMessage;
 use super::quotas::SocketQuotaReached;
 use super::requests::SendMessage;
-use super::room::{RoomSummary, SocketPage};
+use super::room::RoomSummary;
 use crate::backends::{RoomOccupancy, RoomOccupancySource};
+use crate::config::Config;
 use crate::control::ControlChange;
-use crate::deployments::serving::{PageLookupError, PageService, pages};
+use crate::deployments::serving::{PageLookupError, PageService};
 use crate::http::websocket::CloseReason;
 use crate::infra::Infra;
+use crate::tls::ServedDomains;
 use crate::visitors::Visitors;
 use svc_base::ids::BackendId;
 use svc_base::pluralize;
@@ -33,6 +37,9 @@ pub struct Realtime {
     pub(super) listeners: Arc<LiveConnections>,
     /// Sockets that show a signed-in visitor.
     pub(super) identified: Arc<SessionSockets>,
+    /// Whether a domain has changed since sockets were last checked.
+    domains_changed: Arc<AtomicBool>,
+    config: Arc<Config>,
     random: Random,
 }
 
@@ -77,17 +84,20 @@ impl From<SocketQuotaReached> for RoomError {
 }
 
 impl Realtime {
-    /// Creates the service, without rooms. It follows the changes that end sockets from now on: after the pages, because it looks up
-    /// the pages that a change affects.
+    /// Creates the service, without rooms. It follows the changes that end sockets from now on: after the pages and the domains, because
+    /// it looks up those that a change affects.
     pub fn new(infra: Infra) -> Self {
         let limits = infra.config.limits.clone();
         let made = Self {
             hub: Arc::new(RoomHub::new(infra.clock, limits)),
             listeners: Arc::default(),
             identified: Arc::default(),
+            domains_changed: Arc::default(),
+            config: infra.config,
             random: infra.random,
         };
         let (hub, listeners) = (Arc::clone(&made.hub), Arc::clone(&made.listeners));
+        let domains_changed = Arc::clone(&made.domains_changed);
         infra.control.on_change(move |change| match change {
             ControlChange::Slug(slug) => hub.schedule_check(slug),
             ControlChange::BackendEnded(backend) => {
@@ -95,6 +105,9 @@ impl Realtime {
                 listeners.end(backend, CloseReason::ENDED);
             }
             ControlChange::RealtimeOff(backend) => hub.end(backend, CloseReason::ENDED),
+            ControlChange::DomainServed { .. } | ControlChange::DomainEnded(_) => {
+                domains_changed.store(true, Ordering::Release);
+            }
             // Live queries learn of new definitions as of a commit of their database.
             ControlChange::Origin(_)
             | ControlChange::BackendCreated(..)
@@ -103,9 +116,7 @@ impl Realtime {
             | ControlChange::SessionEnded(_)
             | ControlChange::SessionsEnded(_)
             | ControlChange::ContentBlocked(_)
-            | ControlChange::ContentAllowed(_)
-            | ControlChange::DomainServed { .. }
-            | ControlChange::DomainEnded(_) => {}
+            | ControlChange::ContentAllowed(_) => {}
         });
         made
     }
@@ -122,13 +133,8 @@ impl Realtime {
         backend: BackendId,
         client: IpAddr,
         room: &str,
-        slug: &str,
-        page: &pages::ServedPage,
+        page: SocketPage,
     ) -> Result<RoomMembership, RoomError> {
-        let page = SocketPage {
-            slug: slug.into(),
-            id: page.id,
-        };
         Ok(self.hub.admit(backend, client, room, page)?)
     }
 
@@ -188,12 +194,26 @@ impl Realtime {
         self.hub.publish(&room, &message, None)
     }
 
-    /// Sends presence updates that are due, and closes the sockets of pages that have ended. Runs ten times a second.
+    /// Sends presence updates that are due, and closes the sockets of pages that have ended, and of domains that do not answer as their
+    /// project's any more. Runs ten times a second.
     ///
     /// # Errors
     /// Errors of the database; pages that could not be checked are checked again.
-    pub async fn send_updates(&self, serving: &PageService) -> anyhow::Result<()> {
+    pub async fn send_updates(
+        &self,
+        serving: &PageService,
+        domains: &ServedDomains,
+    ) -> anyhow::Result<()> {
         self.hub.send_updates();
+        let has_host = |page: &SocketPage| {
+            let domain = page.domain.as_ref();
+            domain.is_none_or(|domain| domain.is_current(&self.config, domains))
+        };
+        if self.domains_changed.swap(false, Ordering::AcqRel) {
+            let why = |page: &SocketPage| (!has_host(page)).then_some(CloseReason::ENDED);
+            self.hub.close_pages(&why);
+            self.listeners.close_pages(&|page, _| why(page));
+        }
         for slug in self.hub.take_scheduled_checks() {
             let found = match serving.page(&slug).await {
                 Ok(page) => serving
@@ -210,17 +230,23 @@ impl Realtime {
                     return Err(error.into());
                 }
             };
-            self.hub.close_page(&slug, &|page: &SocketPage| match now {
-                Ok(Some((id, _))) if id == page.id => None,
+            // A socket that was opened while its domain ended is found here, too.
+            self.hub.close_pages(&|page: &SocketPage| match now {
+                _ if page.slug != slug => None,
+                Ok(Some((id, _))) if id == page.id && has_host(page) => None,
                 Ok(_) => Some(CloseReason::ENDED),
                 Err(close) => Some(close),
             });
-            self.listeners
-                .close_page(&slug, &|page, backend| match now {
-                    Ok(Some((id, live))) if id == *page && live == Some(*backend) => None,
-                    Ok(_) => Some(CloseReason::ENDED),
-                    Err(close) => Some(close),
-                });
+            self.listeners.close_pages(&|page, backend| match now {
+                _ if page.slug != slug => None,
+                Ok(Some((id, live)))
+                    if id == page.id && live == Some(*backend) && has_host(page) =>
+                {
+                    None
+                }
+                Ok(_) => Some(CloseReason::ENDED),
+                Err(close) => Some(close),
+            });
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ impl Visitors {
             deployment: page.frontend.id,
             provider: provider.settings.name.clone(),
             return_to,
-            domain: page.domain.clone(),
+            domain: page.domain_authority(),
             browser: sha256_base64url(&browser),
             at: self.infra.clock.now().0,
         };
@@ -264,7 +264,7 @@ impl Visitors {
         if sign_in.deployment != page.frontend.id {
             return refused(&home, "the ticket is of another page");
         }
-        if sign_in.domain != page.domain {
+        if sign_in.domain != page.domain_authority() {
             return refused(&home, "the ticket is of another host");
         }
         if browser.map(sha256_base64url).as_deref() != Some(sign_in.browser.as_str()) {
@@ -273,8 +273,7 @@ impl Visitors {
         if let Err(failure) = self.find_offered_provider(page, &sign_in) {
             return Ok((None, self.fail_sign_in(&page.origin, &sign_in, &failure)));
         }
-        let (project, provider) = (page.project.id, &sign_in.provider);
-        let begun = self.begin_session(&page.frontend, project, provider, visitor, before);
+        let begun = self.begin_session(page, &sign_in.provider, visitor, before);
         match begun.await? {
             Some(token) => Ok((Some(token), format!("{}{}", page.origin, sign_in.return_to))),
             None => Ok((

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::control;
 use crate::deployments::serving::PageLookupError;
+use crate::http::hosts::HostKind;
 use crate::projects::ProjectError;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
@@ -109,6 +110,8 @@ pub struct VisitorSession {
     pub visitor: VisitorId,
     /// Frontend of the session.
     pub deployment: DeploymentId,
+    /// Domain of the project that the session counts on; `None` for the project's own origin.
+    pub host: Option<Box<str>>,
     pub project: ProjectId,
     pub profile: VisitorProfile,
     /// Name of the provider that the visitor signed in with.
@@ -119,6 +122,13 @@ pub struct VisitorSession {
 }
 
 impl VisitorSession {
+    /// Whether the session counts on a frontend of a host. Cookies go with their host: who has a domain later gets those of its former
+    /// visitors, and can send them to any other host.
+    pub fn counts_on(&self, host: &HostKind, page: &DeploymentId) -> bool {
+        let domain = host.domain().map(|on| on.domain.name.as_str());
+        self.deployment == *page && self.host.as_deref() == domain
+    }
+
     /// Returns the identity of the visitor, as actions get it.
     pub fn identity(&self) -> ActionCallerIdentity {
         ActionCallerIdentity {

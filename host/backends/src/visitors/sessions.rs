@@ -11,16 +11,17 @@ use super::cookies;
 use super::model::{
     SESSION_SECONDS, SessionTokenHash, VerifiedVisitor, VisitorError, VisitorId, VisitorSession,
 };
+use super::sign_in_page::FrontendWithSignIn;
 use super::{Visitors, store};
 use crate::config::Config;
 use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
 use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::http::hosts::HostKind;
 use crate::projects;
+use crate::projects::domains::is_served_by;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
-use svc_base::ids::ProjectId;
 
 /// Capacity of the cache of sessions.
 const SESSION_CACHE_CAPACITY: usize = 100_000;
@@ -55,7 +56,13 @@ impl SessionCache {
                 *self.end_count() += 1;
                 self.sessions.remove(key);
             }
-            ControlChange::SessionsEnded(project) => self.forget(project),
+            ControlChange::SessionsEnded(project) => {
+                self.forget(|session| session.project == *project);
+            }
+            // The sessions of its former project have ended, if it is another project's now.
+            ControlChange::DomainServed { name, .. } | ControlChange::DomainEnded(name) => {
+                self.forget(|session| session.host.as_deref() == Some(name.as_str()));
+            }
             ControlChange::Slug(_)
             | ControlChange::Origin(_)
             | ControlChange::BackendCreated(..)
@@ -64,17 +71,14 @@ impl SessionCache {
             | ControlChange::ActionsDefined(_)
             | ControlChange::ActionJudged(_)
             | ControlChange::ContentBlocked(_)
-            | ControlChange::ContentAllowed(_)
-            | ControlChange::DomainServed { .. }
-            | ControlChange::DomainEnded(_) => {}
+            | ControlChange::ContentAllowed(_) => {}
         }
     }
 
-    fn forget(&self, project: &ProjectId) {
+    fn forget(&self, may_have_ended: impl Fn(&VisitorSession) -> bool) {
         let mut end_count = self.end_count();
         *end_count += 1;
-        self.sessions
-            .retain(|_, session| session.project != *project);
+        self.sessions.retain(|_, session| !may_have_ended(session));
     }
 
     fn end_count(&self) -> MutexGuard<'_, u64> {
@@ -180,7 +184,7 @@ impl Visitors {
         }
     }
 
-    /// Returns the session of a frontend that a request's cookie names.
+    /// Returns the session of a frontend that a request's cookie names, if it counts on the host of the request.
     pub(super) async fn current_session(
         &self,
         host: &HostKind,
@@ -197,7 +201,7 @@ impl Visitors {
         // The number is read before the session, so that a session that ends meanwhile is not cached.
         let end_count = *self.session_cache.end_count();
         let session = self.session(hash_token(token)).await?;
-        let session = session.filter(|session| session.deployment == page.id);
+        let session = session.filter(|session| session.counts_on(host, &page.id));
         if let Some(session) = &session {
             self.record_seen(session, end_count);
         }
@@ -261,11 +265,10 @@ impl Visitors {
     /// the project no longer offers the provider.
     ///
     /// # Errors
-    /// [`VisitorError`].
+    /// `Gone` if the domain that the visitor is on is not served any more, and other [`VisitorError`]s.
     pub(super) async fn begin_session(
         &self,
-        page: &ServedPage,
-        project: ProjectId,
+        page: &FrontendWithSignIn,
         provider: &str,
         signed_in: VerifiedVisitor,
         before: Option<SessionTokenHash>,
@@ -273,8 +276,16 @@ impl Visitors {
         let token = credential::random_secret(&self.infra.random)?;
         let fresh = VisitorId::new(&self.infra.random)?;
         let now = self.infra.clock.now();
-        let (key, deployment, provider) = (hash_token(&token), page.id, provider.to_owned());
+        let (key, deployment, provider) =
+            (hash_token(&token), page.frontend.id, provider.to_owned());
+        let (project, domain) = (page.project.id, page.domain.clone());
         let begun = self.infra.control.write(move |tx| {
+            let host: Option<Box<str>> = domain.map(|on| on.domain.name.as_str().into());
+            if let Some(host) = &host
+                && !is_served_by(tx, &project, host).map_err(control::Error::from)?
+            {
+                return Err(VisitorError::Gone);
+            }
             let offers = projects::offers_provider(tx, &project, &provider, now)?;
             if !offers {
                 return Ok(false);
@@ -288,6 +299,7 @@ impl Visitors {
                 key,
                 visitor,
                 deployment,
+                host,
                 project,
                 profile: signed_in.profile,
                 provider,
@@ -295,7 +307,7 @@ impl Visitors {
                 seen_at: now,
             };
             store::insert_session(tx, &session, now)?;
-            Ok::<_, control::Error>(true)
+            Ok(true)
         });
         let begun = begun.await?;
         fault::point("visitors.signed_in");
@@ -334,7 +346,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use svc_base::clock::Clock;
-    use svc_base::ids::DeploymentId;
+    use svc_base::ids::{DeploymentId, ProjectId};
     use svc_base::positions::CommitPosition;
     use svc_base::random::Random;
     use svc_database::BaseSnapshot;
@@ -358,6 +370,7 @@ mod tests {
             key: hash_token("secret"),
             visitor: VisitorId::from_stored("usr_1".to_owned()),
             deployment: DeploymentId::new(&clock, &random).unwrap(),
+            host: None,
             project: ProjectId::new(&clock, &random).unwrap(),
             profile: VisitorProfile::default(),
             provider: "google".to_owned(),

@@ -10,7 +10,7 @@ use super::providers::SignInProvider;
 use super::state::PendingSignIn;
 use crate::deployments::serving::PageMounts;
 use crate::deployments::serving::pages::ServedPage;
-use crate::http::hosts::HostKind;
+use crate::http::hosts::{DomainHost, HostKind};
 use crate::projects::Project;
 
 /// Frontend with sign-in.
@@ -22,8 +22,15 @@ pub(super) struct FrontendWithSignIn {
     pub project: Project,
     /// Origin of the frontend that the visitor is on.
     pub origin: String,
-    /// Domain that the visitor is on, as requests name it; `None` on the project's own origin.
-    pub domain: Option<String>,
+    /// Domain that the visitor is on; `None` on the project's own origin.
+    pub domain: Option<DomainHost>,
+}
+
+impl FrontendWithSignIn {
+    /// Returns the domain that the visitor is on, as requests name it.
+    pub(super) fn domain_authority(&self) -> Option<String> {
+        self.domain.as_ref().map(DomainHost::authority)
+    }
 }
 
 impl Visitors {
@@ -74,10 +81,7 @@ impl Visitors {
             frontend: page,
             project,
             origin,
-            domain: match host {
-                HostKind::Domain(host) => Some(host.authority()),
-                _ => None,
-            },
+            domain: host.domain().cloned(),
         })
     }
 

@@ -86,13 +86,14 @@ pub(super) fn insert_session(
     now: Timestamp,
 ) -> Result<(), Error> {
     tx.prepare_cached(
-        "INSERT INTO visitor_sessions (token_sha256, visitor_id, deployment_id, provider, created_at, expires_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO visitor_sessions (token_sha256, visitor_id, deployment_id, host, provider, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         new.key,
         new.visitor.as_str(),
         new.deployment,
+        new.host,
         new.provider,
         now,
         new.expires_at,
@@ -107,7 +108,7 @@ pub(super) fn find_session(
     now: Timestamp,
 ) -> rusqlite::Result<Option<VisitorSession>> {
     c.prepare_cached(
-        "SELECT v.id, s.deployment_id, v.project_id, v.email, v.name, v.picture, v.locale, s.provider, s.expires_at, v.last_seen_at
+        "SELECT v.id, s.deployment_id, s.host, v.project_id, v.email, v.name, v.picture, v.locale, s.provider, s.expires_at, v.last_seen_at
          FROM visitor_sessions s JOIN visitors v ON v.id = s.visitor_id
          WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
     )?
@@ -117,6 +118,7 @@ pub(super) fn find_session(
             key: *key,
             visitor: VisitorId::from_stored(row.get("id")?),
             deployment: row.get("deployment_id")?,
+            host: row.get("host")?,
             project: row.get("project_id")?,
             profile: profile_from_row(&row)?,
             provider: row.get("provider")?,

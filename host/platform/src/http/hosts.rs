@@ -46,6 +46,14 @@ impl HostKind {
         }
     }
 
+    /// Returns the domain of a project that the host is.
+    pub fn domain(&self) -> Option<&DomainHost> {
+        match self {
+            Self::Domain(host) => Some(host),
+            Self::Api | Self::Sites | Self::Project(_) | Self::Preview(_) | Self::Landing => None,
+        }
+    }
+
     /// Whether pages answer at their slugs on the host.
     pub fn has_pages(&self) -> bool {
         match self {
@@ -85,6 +93,18 @@ impl DomainHost {
         let target = served.find(target)?;
         (target.host_label == self.domain.host_label)
             .then(|| format!("{}://{}{}", config.scheme, target.name, self.port))
+    }
+
+    /// Whether the domain still answers itself, as the origin of the same project.
+    pub fn is_current(&self, config: &Config, served: &ServedDomains) -> bool {
+        let now = served.find(&self.domain.name);
+        let ours = now.filter(|now| now.host_label == self.domain.host_label);
+        ours.is_some_and(|domain| {
+            let port = Arc::clone(&self.port);
+            Self { domain, port }
+                .redirect_origin(config, served)
+                .is_none()
+        })
     }
 }
 

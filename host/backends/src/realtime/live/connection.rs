@@ -9,7 +9,7 @@ use super::error::LiveError;
 use super::identity::ConnectionSession;
 use super::problems;
 use crate::http::websocket::Outbox;
-use crate::realtime::room::SocketPage;
+use crate::realtime::page::SocketPage;
 
 /// Event of a stream.
 #[derive(Debug)]

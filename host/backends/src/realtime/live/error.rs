@@ -35,7 +35,7 @@ pub(super) enum LiveError {
     /// The operator has disabled the page.
     #[error("the page is disabled")]
     Disabled,
-    /// The page, its project or its backend was deleted or has expired.
+    /// The page, its project, its backend or its domain has ended.
     #[error("the page is gone")]
     Gone,
 }

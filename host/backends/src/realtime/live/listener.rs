@@ -21,7 +21,8 @@ use super::query::LiveQueryAnswer;
 use super::subscriber::QuerySubscriber;
 use crate::content::Digest;
 use crate::http::websocket::{CloseReason, frame};
-use crate::realtime::room::{ClientLiveness, SocketPage};
+use crate::realtime::page::SocketPage;
+use crate::realtime::room::ClientLiveness;
 use crate::visitors::ActionCallerIdentity;
 use svc_base::ids::BackendId;
 

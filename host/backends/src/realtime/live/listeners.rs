@@ -12,8 +12,9 @@ use super::listener::LiveConnection;
 use super::metrics::LiveMetrics;
 use crate::http::websocket::CloseReason;
 use crate::realtime::hub::PageCheckRegistration;
+use crate::realtime::page::SocketPage;
 use crate::realtime::quotas::SocketPermit;
-use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::ids::BackendId;
 use svc_database::ChangedTables;
 
 /// All connections and boards of the server.
@@ -127,16 +128,13 @@ impl LiveConnections {
         ended.for_each(|one| one.close(close));
     }
 
-    /// Closes the connections of a page for which `why` returns a close code.
-    pub(in crate::realtime) fn close_page(
+    /// Closes the connections for whose page and backend `why` returns a close code.
+    pub(in crate::realtime) fn close_pages(
         &self,
-        slug: &str,
-        why: &dyn Fn(&DeploymentId, &BackendId) -> Option<CloseReason>,
+        why: &dyn Fn(&SocketPage, &BackendId) -> Option<CloseReason>,
     ) {
         for one in self.list() {
-            if *one.page().slug == *slug
-                && let Some(close) = why(&one.page().id, &one.backend)
-            {
+            if let Some(close) = why(one.page(), &one.backend) {
                 one.close(close);
             }
         }

@@ -47,7 +47,7 @@ impl From<&LiveError> for Problem {
             LiveError::Disabled => PageLookupError::Disabled.into(),
             LiveError::Gone => Self::new(
                 ProblemCode::NotFound,
-                "The page, its project or its backend was deleted or has expired, and the stream has ended with it.",
+                "The page, its project, its backend or its domain was deleted or has expired, and the stream has ended with it.",
             ),
         }
     }

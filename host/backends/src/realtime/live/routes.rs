@@ -27,7 +27,7 @@ use crate::http::negotiate;
 use crate::http::origin;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::websocket::UpgradeRequest;
-use crate::realtime::room::SocketPage;
+use crate::realtime::page::SocketPage;
 use svc_sandbox::CallerFlow;
 
 const EVENT_STREAM: &str = "text/event-stream";
@@ -242,10 +242,7 @@ fn connection_context(
     sign_in: Option<ConnectionSession>,
 ) -> ConnectionContext {
     ConnectionContext {
-        page: SocketPage {
-            slug: slug.into(),
-            id: page.id,
-        },
+        page: SocketPage::on_host(&context.host, slug, page),
         request: Arc::clone(&context.request_id),
         base_url: live.config.base_url.clone(),
         sign_in,

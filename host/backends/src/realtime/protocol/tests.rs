@@ -197,6 +197,7 @@ fn a_long_list_of_members_leaves_out_pictures_and_then_names() {
             key: [0; 32],
             visitor: VisitorId::new(&Random::system()).unwrap(),
             deployment: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
+            host: None,
             project: "00000000-0000-7000-8000-000000000002".parse().unwrap(),
             profile,
             provider: "dev".to_owned(),

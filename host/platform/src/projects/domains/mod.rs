@@ -24,4 +24,4 @@ pub use dns::DnsRecord;
 pub use model::{Domain, DomainError, DomainState};
 pub use service::Domains;
 pub(in crate::projects) use store::remove_all;
-pub use store::{announce_end, served_names};
+pub use store::{announce_end, is_served_by, served_names};

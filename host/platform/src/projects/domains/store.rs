@@ -77,6 +77,12 @@ pub(super) fn find_served(c: &Connection, name: &str) -> rusqlite::Result<Option
     .optional()
 }
 
+/// Whether a name is served as a domain of a project.
+pub fn is_served_by(c: &Connection, project: &ProjectId, name: &str) -> rusqlite::Result<bool> {
+    let found = find(c, project, name)?;
+    Ok(found.is_some_and(|domain| domain.state.is_served()))
+}
+
 /// Lists what is due to be checked, the longest first.
 pub(super) fn list_due(
     c: &Connection,
