@@ -25,6 +25,7 @@ mod takeover;
 mod tls_ask;
 mod tunnel;
 
+use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -43,14 +44,15 @@ use crate::backup;
 use crate::cluster::{
     ClusterNode, ControlWait, ERRANDS_SERVICE, JoinedNode, ServingClusterNode, found,
 };
-use crate::config::{Config, Settings};
+use crate::config::{CertificateSettings, Config, Settings};
 use crate::control::ControlChange;
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
 use crate::guests::watch::{GuestWatcher, GuestWatcherHandle};
 use crate::operators::OperatorSocketListener;
 use crate::overview::status_file::StatusFile;
-use crate::tls::{FindLabelOwnerFn, LabelOwner, Tls};
+use crate::tls::{CertifiedNames, NameOwner, Tls};
+use crate::workspaces::Principal;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -236,7 +238,7 @@ impl Server {
             ops,
             redirect,
         } = resources;
-        let tls = open_tls(&app)?;
+        let tls = open_tls(&app, redirect.is_some()).await?;
         let (stop, stopped) = watch::channel(false);
         let node = app.cluster.as_ref();
         let proxy = node.map(|node| Arc::new(RequestProxy::new(node, &app.config)));
@@ -423,10 +425,28 @@ async fn listen_for_redirects(
     }
 }
 
-/// Opens the certificates, if the server speaks HTTPS, and has those of domains end with them.
-fn open_tls(app: &SharedApp) -> anyhow::Result<Option<Arc<Tls>>> {
-    let domains = Arc::clone(app.domains.served());
-    let tls = Tls::open(&app.config, &app.clock, label_owners(app), domains)?.map(Arc::new);
+/// Opens the certificates, if the server speaks HTTPS, and has those of domains end with them. `has_http` says whether plain HTTP is
+/// listened to.
+async fn open_tls(app: &SharedApp, has_http: bool) -> anyhow::Result<Option<Arc<Tls>>> {
+    let (projects, domains) = (app.projects.clone(), app.domains.clone());
+    let kept_domains = match &app.config.certificates {
+        Some(CertificateSettings::Acme(_)) => domains.list_kept().await?,
+        _ => HashSet::new(),
+    };
+    let certified = CertifiedNames {
+        find_label_owner: Arc::new(move |label| {
+            let projects = projects.clone();
+            Box::pin(async move { Ok(projects.owner_of_label(label).await?.map(name_owner)) })
+        }),
+        find_domain_owner: Arc::new(move |name| {
+            let domains = domains.clone();
+            Box::pin(async move { Ok(domains.owner_of_active(name).await?.map(name_owner)) })
+        }),
+        domains: Arc::clone(app.domains.served()),
+        kept_domains,
+        has_http,
+    };
+    let tls = Tls::open(&app.config, &app.clock, certified)?.map(Arc::new);
     if let Some(tls) = &tls {
         let tls = Arc::downgrade(tls);
         app.control.on_change(move |change| {
@@ -438,19 +458,12 @@ fn open_tls(app: &SharedApp) -> anyhow::Result<Option<Arc<Tls>>> {
     Ok(tls)
 }
 
-/// Returns the look-up of labels' owners, by whom new certificates are counted.
-fn label_owners(app: &SharedApp) -> FindLabelOwnerFn {
-    let projects = app.projects.clone();
-    Arc::new(move |label| {
-        let projects = projects.clone();
-        Box::pin(async move {
-            let owner = projects.owner_of_label(label).await?;
-            Ok(owner.map(|owner| LabelOwner {
-                principal: owner.name,
-                is_free_tier: owner.is_free_tier,
-            }))
-        })
-    })
+/// Returns the principal by whom new certificates are counted.
+fn name_owner(owner: Principal) -> NameOwner {
+    NameOwner {
+        principal: owner.name,
+        is_free_tier: owner.is_free_tier,
+    }
 }
 
 /// Opens a listener; on a machine without IPv6, all interfaces means those of IPv4.

@@ -34,7 +34,7 @@ use crate::http::NOSNIFF;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::request_ids::RequestIdGenerator;
 use crate::http::stall::StallTimeoutStream;
-use crate::tls::{FindLabelOwnerFn, Tls};
+use crate::tls::{CertifiedNames, Tls};
 use svc_base::clock::Clock;
 use svc_sandbox::Sandbox;
 
@@ -100,9 +100,8 @@ impl StandbyListeners {
         resources: &StartResources,
         node: Option<&ClusterNode>,
     ) -> anyhow::Result<Self> {
-        // Certificates are files, so nobody is counted for them.
-        let nobody: FindLabelOwnerFn = Arc::new(|_| Box::pin(async { Ok(None) }));
-        let tls = Tls::open(config, clock, nobody, Arc::default())?.map(Arc::new);
+        // Certificates are files, so no authority is asked.
+        let tls = Tls::open(config, clock, CertifiedNames::none())?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = Vec::new();
         let (ops, metrics) = match (&resources.ops, node) {

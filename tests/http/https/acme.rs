@@ -7,25 +7,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::Method;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
-use svc::config::{AcmeSettings, DomainSettings, Settings};
+use svc::config::{AcmeSettings, Settings};
 use svc::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
-use svc_tests::dns::DnsServer;
 use svc_tests::tls::{client_config, connect};
 use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
 use super::pebble::{ACCOUNT, CERTIFICATE_DAYS, Pebble, TestNetwork};
 use crate::svc;
 
-const SHARE: &str = "share.example.test";
+pub(super) const SHARE: &str = "share.example.test";
 const DAY: u64 = 24 * 60 * 60;
 
 /// A server whose certificates Pebble issues.
-struct AcmeInstallation {
-    network: TestNetwork,
-    pebble: Pebble,
+pub(super) struct AcmeInstallation {
+    pub(super) network: TestNetwork,
+    pub(super) pebble: Pebble,
     root: String,
-    server: TestServer,
+    pub(super) server: TestServer,
 }
 
 impl AcmeInstallation {
@@ -37,7 +36,7 @@ impl AcmeInstallation {
     }
 
     /// Starts a server that has an account at the authority.
-    async fn start_with(
+    pub(super) async fn start_with(
         network: TestNetwork,
         pebble: Pebble,
         account: Option<(&str, &str)>,
@@ -66,7 +65,10 @@ impl AcmeInstallation {
     }
 
     /// The certificate of a handshake for a name; `None` if the server has none.
-    async fn presented_certificate(&self, name: &str) -> Option<CertificateDer<'static>> {
+    pub(super) async fn presented_certificate(
+        &self,
+        name: &str,
+    ) -> Option<CertificateDer<'static>> {
         let config = client_config(&self.root, &["h2"]);
         let stream = match connect(self.network.front, name, config).await {
             Ok(stream) => stream,
@@ -82,7 +84,7 @@ impl AcmeInstallation {
     }
 
     /// Waits for the certificate of a name.
-    async fn wait_for_certificate(&self, name: &str) -> CertificateDer<'static> {
+    pub(super) async fn wait_for_certificate(&self, name: &str) -> CertificateDer<'static> {
         wait_until("a certificate", async || {
             self.presented_certificate(name).await
         })
@@ -98,11 +100,17 @@ impl AcmeInstallation {
         format!("{label}.pages.example.test")
     }
 
-    async fn send(&self, credential: &str, path: &str, body: &Value) -> Answer {
+    pub(super) async fn send(&self, credential: &str, path: &str, body: &Value) -> Answer {
         self.send_by(Method::POST, credential, path, body).await
     }
 
-    async fn send_by(&self, method: Method, credential: &str, path: &str, body: &Value) -> Answer {
+    pub(super) async fn send_by(
+        &self,
+        method: Method,
+        credential: &str,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
         let root = reqwest::Certificate::from_pem(self.root.as_bytes()).unwrap();
         let client = svc_tests::http_client().no_proxy().tls_certs_only([root]);
         let client = client.resolve(SHARE, self.network.front).build().unwrap();
@@ -111,7 +119,7 @@ impl AcmeInstallation {
         request.json(body).answer().await
     }
 
-    async fn owner(&self) -> String {
+    pub(super) async fn owner(&self) -> String {
         let made = self
             .server
             .server()
@@ -138,7 +146,7 @@ fn builder(network: &TestNetwork, change: impl FnOnce(&mut Settings)) -> Builder
 }
 
 /// Everything in a directory and below it, with the modes.
-fn files_with_modes(directory: &Path) -> Vec<(PathBuf, u32)> {
+pub(super) fn files_with_modes(directory: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(path) = open.pop() {
@@ -211,8 +219,8 @@ async fn certificates_are_issued_kept_and_asked_for_by_nobody_else() {
     let files = files_with_modes(&tls).len();
     assert_eq!(
         files,
-        2 + 4,
-        "two directories, the account, what was spent, two certificates"
+        3 + 4,
+        "three directories, the account, what was spent, two certificates"
     );
     let key = files_with_modes(&tls)
         .into_iter()
@@ -369,72 +377,4 @@ async fn a_server_starts_without_its_authority() {
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("alert"), "{refused}");
     server.stop().await;
-}
-
-#[tokio::test]
-async fn a_domain_has_a_certificate_from_its_proof_to_its_end() {
-    let (network, dns) = (TestNetwork::new().await, DnsServer::start().await);
-    let Some(pebble) = Pebble::start(&network).await else {
-        return;
-    };
-    let resolver = Some(dns.address().to_string());
-    let at = AcmeInstallation::start_with(network, pebble, None, |settings| {
-        settings.domains = Some(DomainSettings { resolver });
-    });
-    let at = at.await;
-    at.wait_for_certificate(SHARE).await;
-    let credential = at.owner().await;
-    let project = at
-        .send(&credential, "/api/v1/projects", &json!({ "name": "Shop" }))
-        .await;
-    let path = format!(
-        "/api/v1/projects/{}/domains",
-        project.expect(201).json()["id"].as_str().unwrap()
-    );
-    let (name, none) = ("www.shop.com", json!({}));
-    let added = at.send(&credential, &path, &json!({ "name": name })).await;
-    let added = added.expect(201).json();
-    assert_eq!(added["certificate"]["state"], "none");
-    assert_eq!(at.presented_certificate(name).await, None);
-    assert_eq!(
-        at.pebble.orders(),
-        1,
-        "a name that nothing proves costs no order"
-    );
-    dns.set_record(&added["records"][0]);
-    let verify = format!("{path}/{name}/verify");
-    at.send(&credential, &verify, &none).await.expect(200);
-    at.wait_for_certificate(name).await;
-    assert_eq!(at.pebble.orders(), 2);
-    let issued = async || {
-        let one = format!("{path}/{name}");
-        let domain = at
-            .send_by(Method::GET, &credential, &one, &none)
-            .await
-            .json();
-        let certificate = &domain["certificate"];
-        (certificate["state"] == "issued" && certificate["not_after"].is_string()).then_some(())
-    };
-    wait_until("the certificate to be known", issued).await;
-    let keys = || {
-        let files = files_with_modes(&at.server.data().join("tls")).into_iter();
-        files
-            .filter(|(path, _)| path.to_string_lossy().contains(name))
-            .count()
-    };
-    assert_eq!(keys(), 1);
-    let one = format!("{path}/{name}");
-    at.send_by(Method::DELETE, &credential, &one, &none)
-        .await
-        .expect(204);
-    assert_eq!(
-        at.presented_certificate(name).await,
-        None,
-        "before the answer"
-    );
-    wait_until("the key to be deleted", async || {
-        (keys() == 0).then_some(())
-    })
-    .await;
-    assert_eq!(at.pebble.orders(), 2);
 }

@@ -1,6 +1,7 @@
 //! HTTPS by the server itself: over real connections, with certificates from files and from a real authority.
 
 mod acme;
+mod domains;
 mod files;
 mod handshakes;
 mod own_certificate;

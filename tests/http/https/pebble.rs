@@ -11,9 +11,12 @@ use svc_tests::wait_until;
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::watch;
 
 /// Account that an authority may want, and its key in base64url.
 pub(super) const ACCOUNT: (&str, &str) = ("ours", "c2VjcmV0cyBvZiB0aGUgYXV0aG9yaXR5IGFuZCBvdXJz");
+/// Name that it issues no certificate for.
+pub(super) const BLOCKED: &str = "www.blocked.com";
 /// Program, which `.ci/run` installs.
 const PROGRAM: &str = "pebble";
 /// Runs it until it ends or standard input does: a test that is killed leaves nothing behind.
@@ -22,13 +25,67 @@ const GUARD: &str =
 /// How long the certificates are valid that it issues: five years, leap days aside.
 pub(super) const CERTIFICATE_DAYS: u64 = 5 * 365;
 
-/// The network of a test: every name below `example.test` leads to one server, unless it is said not to.
+/// A port of the network that leads to a listener of the server, or nowhere.
+#[derive(Clone, Debug)]
+struct NetworkPort {
+    address: SocketAddr,
+    behind: Arc<Mutex<Option<SocketAddr>>>,
+    /// Whether connections wait before they are led on.
+    is_held: Arc<watch::Sender<bool>>,
+    /// Path of the last request of plain HTTP.
+    path: Arc<Mutex<Option<String>>>,
+}
+
+impl NetworkPort {
+    async fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = Self {
+            address: listener.local_addr().unwrap(),
+            behind: Arc::default(),
+            is_held: Arc::new(watch::Sender::new(false)),
+            path: Arc::default(),
+        };
+        let opened = port.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = *opened.behind.lock().unwrap();
+                let Some(server) = server else { continue };
+                tokio::spawn(opened.clone().lead(client, server));
+            }
+        });
+        port
+    }
+
+    async fn lead(self, mut client: TcpStream, server: SocketAddr) -> std::io::Result<()> {
+        let mut held = self.is_held.subscribe();
+        if *held.borrow() {
+            let mut head = [0; 1_024];
+            let length = client.peek(&mut head).await?;
+            let head = String::from_utf8_lossy(&head[..length]);
+            let path = head.split(' ').nth(1).map(str::to_owned);
+            *self.path.lock().unwrap() = path;
+            // The sender is here, so it is not gone.
+            let _ = held.wait_for(|held| !*held).await;
+        }
+        let mut server = TcpStream::connect(server).await?;
+        copy_bidirectional(&mut client, &mut server).await?;
+        Ok(())
+    }
+
+    fn lead_to(&self, server: Option<SocketAddr>) {
+        *self.behind.lock().unwrap() = server;
+    }
+}
+
+/// The network of a test: every name leads to one server, unless it is said not to.
 #[derive(Debug)]
 pub(super) struct TestNetwork {
     /// Where names lead to.
     pub(super) front: SocketAddr,
-    /// The server behind it.
-    behind: Arc<Mutex<Option<SocketAddr>>>,
+    visitors: NetworkPort,
+    /// Ports of the authority's challenges.
+    handshakes: NetworkPort,
+    plain: NetworkPort,
     /// Start of the names that do not exist.
     missing: Arc<Mutex<Option<&'static str>>>,
     dns: SocketAddr,
@@ -36,25 +93,16 @@ pub(super) struct TestNetwork {
 
 impl TestNetwork {
     pub(super) async fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let dns = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let visitors = NetworkPort::open().await;
         let network = Self {
-            front: listener.local_addr().unwrap(),
-            behind: Arc::default(),
+            front: visitors.address,
+            visitors,
+            handshakes: NetworkPort::open().await,
+            plain: NetworkPort::open().await,
             missing: Arc::default(),
             dns: dns.local_addr().unwrap(),
         };
-        let behind = Arc::clone(&network.behind);
-        tokio::spawn(async move {
-            while let Ok((mut client, _)) = listener.accept().await {
-                let server = *behind.lock().unwrap();
-                let Some(server) = server else { continue };
-                tokio::spawn(async move {
-                    let mut server = TcpStream::connect(server).await?;
-                    copy_bidirectional(&mut client, &mut server).await
-                });
-            }
-        });
         let missing = Arc::clone(&network.missing);
         tokio::spawn(async move {
             let mut question = [0; 512];
@@ -70,7 +118,28 @@ impl TestNetwork {
 
     /// Leads to a server from now on.
     pub(super) fn route_names_to(&self, server: SocketAddr) {
-        *self.behind.lock().unwrap() = Some(server);
+        self.visitors.lead_to(Some(server));
+        self.handshakes.lead_to(Some(server));
+    }
+
+    /// Leads plain HTTP to a listener of a server.
+    pub(super) fn route_plain_to(&self, listener: SocketAddr) {
+        self.plain.lead_to(Some(listener));
+    }
+
+    /// Has the authority's handshakes lead nowhere, as where another program ends those of visitors.
+    pub(super) fn close_handshakes(&self) {
+        self.handshakes.lead_to(None);
+    }
+
+    /// Has the authority's requests of plain HTTP wait, or go on.
+    pub(super) fn hold_plain(&self, is_held: bool) {
+        self.plain.is_held.send_replace(is_held);
+    }
+
+    /// Returns the path of a request of plain HTTP that was held.
+    pub(super) fn plain_path(&self) -> Option<String> {
+        self.plain.path.lock().unwrap().clone()
     }
 
     /// Has names that begin so lead nowhere.
@@ -144,8 +213,9 @@ impl Pebble {
             "managementListenAddress": management.to_string(),
             "certificate": own.cert(),
             "privateKey": own.key(),
-            "httpPort": 1,
-            "tlsPort": network.front.port(),
+            "httpPort": network.plain.address.port(),
+            "tlsPort": network.handshakes.address.port(),
+            "domainBlocklist": [BLOCKED],
             "ocspResponderURL": "",
             "externalAccountBindingRequired": wants_account,
             "externalAccountMACKeys": { (ACCOUNT.0): ACCOUNT.1 },

@@ -6,7 +6,7 @@ use svc_tests::{Answer, TestServer, exchange};
 
 use super::{local, paths, tls_options};
 
-async fn send_request(address: SocketAddr, request: String) -> Answer {
+pub(super) async fn send_request(address: SocketAddr, request: String) -> Answer {
     let exchange = move || Answer::parse(&exchange(address, request.as_bytes()));
     tokio::task::spawn_blocking(exchange).await.unwrap()
 }

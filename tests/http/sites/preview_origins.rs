@@ -281,6 +281,30 @@ async fn a_preview_ends_with_its_revision() {
 }
 
 #[tokio::test]
+async fn a_proxy_gets_certificates_for_previews_that_are_there() {
+    let server = TestServer::builder()
+        .settings(|settings| settings.ops_listen = Some(([127, 0, 0, 1], 0).into()));
+    let fixture = SiteFixture::empty(server.start().await).await;
+    let site = json!({
+        "type": "site", "files": texts(&[("index.html", "live")]), "requested_slug": "site",
+    });
+    fixture.create(&site).await.expect(201);
+    let draft = Draft::of(fixture, &DRAFT).await;
+    let (name, _) = draft.host.rsplit_once(':').unwrap();
+    let ops = draft.fixture.server.server().ops_address().unwrap();
+    for (name, status) in [
+        (name, 200),
+        ("r-00000000000000000000000000.localhost", 404),
+        ("r-0.localhost", 404),
+    ] {
+        let client = svc_tests::http_client().no_proxy().build().unwrap();
+        let url = format!("http://{ops}/tls/ask?domain={name}");
+        let answer = client.request(Method::GET, url).answer().await;
+        assert_eq!(answer.status, status, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_sites_domain_there_is_no_such_origin() {
     let server = TestServer::builder()
         .settings(|settings| settings.base_url = Some("http://svc.test".parse().unwrap()))

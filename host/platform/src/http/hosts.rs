@@ -238,8 +238,8 @@ impl ServerHostNames {
     }
 }
 
-/// Returns the revision whose preview has an origin of this label.
-fn previewed_revision(label: &str) -> Option<RevisionId> {
+/// Returns the revision whose preview has an origin of this label, where previews have origins.
+pub fn previewed_revision(label: &str) -> Option<RevisionId> {
     RevisionId::from_host_characters(label.strip_prefix(PREVIEW_LABEL_PREFIX)?)
 }
 

@@ -7,23 +7,24 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use http::header::RETRY_AFTER;
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType,
     Error, ExternalAccountKey, HttpClient, Identifier, NewAccount, NewOrder, Order, OrderStatus,
-    RetryPolicy,
+    Problem, RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::budget::IssuanceRefusal;
+use super::budget::{IssuanceRefusal, NameProof, RateLimit};
 use super::challenges::PendingChallenges;
-use super::issuance::{CertificateAuthority, NameProof};
+use super::issuance::CertificateAuthority;
 use super::store::AuthorityDirectory;
 use crate::config::AcmeSettings;
-use crate::outbound::{OutboundClient, OutboundError};
+use crate::outbound::{OutboundClient, OutboundError, OutboundResponse};
 
 /// Timeout of one request to the authority.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +32,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of a whole order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
+/// Seconds that an authority rests that is not available and does not say for how long.
+const UNAVAILABLE_WAIT: u64 = 60;
 /// Most characters of an authority's error that are logged.
 const MAX_LOGGED_CHARS: usize = 400;
 
@@ -39,8 +42,6 @@ pub(super) struct AcmeAuthority {
     outbound: OutboundClient,
     store: AuthorityDirectory,
     challenges: PendingChallenges,
-    /// Whether challenges of plain HTTP are answered.
-    has_http: bool,
     account: Mutex<Option<Account>>,
 }
 
@@ -67,7 +68,6 @@ impl AcmeAuthority {
         settings: &AcmeSettings,
         store: AuthorityDirectory,
         challenges: PendingChallenges,
-        has_http: bool,
     ) -> anyhow::Result<Self> {
         let outbound = match &settings.root {
             None => OutboundClient::new()?,
@@ -78,7 +78,6 @@ impl AcmeAuthority {
             outbound,
             store,
             challenges,
-            has_http,
             account: Mutex::default(),
         })
     }
@@ -110,7 +109,7 @@ impl AcmeAuthority {
         }
         let retries = RetryPolicy::new().timeout(VALIDATION_TIMEOUT);
         if order.poll_ready(&retries).await? != OrderStatus::Ready {
-            return Err(OrderFailure::Refused(failure_reason(&mut order).await));
+            return Err(failure_of(&mut order).await);
         }
         drop(shown);
         let key = KeyPair::generate().map_err(anyhow::Error::from)?;
@@ -189,18 +188,6 @@ impl AcmeAuthority {
         Ok(())
     }
 
-    /// Orders by a handshake, else by plain HTTP where that may be.
-    async fn order_by_any(&self, name: &str, proof: NameProof) -> Result<String, OrderFailure> {
-        let failure = match self.order_with_retry(name, ChallengeType::TlsAlpn01).await {
-            Err(failure @ OrderFailure::Refused(_)) => failure,
-            ended => return ended,
-        };
-        if proof == NameProof::Handshake || !self.has_http {
-            return Err(failure);
-        }
-        self.order(name, ChallengeType::Http01).await
-    }
-
     async fn order_with_retry(
         &self,
         name: &str,
@@ -225,8 +212,12 @@ impl CertificateAuthority for AcmeAuthority {
         name: &'a str,
         proof: NameProof,
     ) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
+        let kind = match proof {
+            NameProof::Handshake => ChallengeType::TlsAlpn01,
+            NameProof::Http => ChallengeType::Http01,
+        };
         Box::pin(async move {
-            match tokio::time::timeout(ORDER_TIMEOUT, self.order_by_any(name, proof)).await {
+            match tokio::time::timeout(ORDER_TIMEOUT, self.order_with_retry(name, kind)).await {
                 Ok(issued) => issued.map_err(IssuanceRefusal::from),
                 Err(_) => Err(IssuanceRefusal::Refused(
                     "it did not issue in time".to_owned(),
@@ -244,7 +235,7 @@ fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Reads from the challenges why an order failed.
-async fn failure_reason(order: &mut Order) -> String {
+async fn failure_of(order: &mut Order) -> OrderFailure {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let Ok(mut authorization) = authorization else {
@@ -255,10 +246,10 @@ async fn failure_reason(order: &mut Order) -> String {
         };
         let mut errors = state.challenges.iter().filter_map(|one| one.error.as_ref());
         if let Some(error) = errors.next() {
-            return error.to_string();
+            return OrderFailure::from(error);
         }
     }
-    "it does not say why".to_owned()
+    OrderFailure::Refused("it does not say why".to_owned())
 }
 
 /// Reason for a failed order.
@@ -266,19 +257,29 @@ enum OrderFailure {
     /// The authority knows no such account.
     NoAccount,
     Refused(String),
-    Busy(String),
+    /// The challenge failed; another one may succeed.
+    Unproven(String),
+    Busy(RateLimit),
     Unreached(String),
 }
 
 impl From<Error> for OrderFailure {
     fn from(error: Error) -> Self {
-        let Error::Api(problem) = &error else {
-            let text = error.to_string();
-            return match error {
-                Error::Timeout(_) => Self::Refused(text),
-                _ => Self::Unreached(text),
-            };
-        };
+        match error {
+            Error::Api(problem) => Self::from(&problem),
+            Error::Timeout(_) => Self::Refused(error.to_string()),
+            Error::Other(error) => match error.downcast::<RateLimit>() {
+                Ok(limit) => Self::Busy(*limit),
+                Err(error) => Self::Unreached(error.to_string()),
+            },
+            error => Self::Unreached(error.to_string()),
+        }
+    }
+}
+
+impl From<&Problem> for OrderFailure {
+    fn from(problem: &Problem) -> Self {
+        let text = problem.to_string();
         let kind = problem.r#type.as_deref().unwrap_or_default();
         match kind.rsplit(':').next().unwrap_or_default() {
             "accountDoesNotExist" => Self::NoAccount,
@@ -286,12 +287,44 @@ impl From<Error> for OrderFailure {
                 "it wants an account that you have there: set `acme.eab_kid` and `acme.eab_hmac_key`"
                     .to_owned(),
             ),
-            "rateLimited" => Self::Busy(problem.to_string()),
+            // The name leads elsewhere by this challenge. Refusals of policy, such as CAA, are the same for every challenge.
+            "connection" | "tls" | "unauthorized" => Self::Unproven(text),
+            "rateLimited" => Self::Busy(RateLimit {
+                is_for_all: is_for_all_names(&text),
+                detail: text,
+                wait_seconds: None,
+            }),
             // `orderNotReady`: the order was finalized by a request whose answer was lost.
-            "serverInternal" | "badNonce" | "orderNotReady" => Self::Unreached(problem.to_string()),
-            _ => Self::Refused(problem.to_string()),
+            "serverInternal" | "badNonce" | "orderNotReady" => Self::Unreached(text),
+            _ => Self::Refused(text),
         }
     }
+}
+
+/// Whether a rate limit bounds the account or the address rather than names, by the words of Let's Encrypt: there is no other mark. A name
+/// has no spaces, so that no tenant can choose these words.
+fn is_for_all_names(text: &str) -> bool {
+    ["from this account", "from this IP"]
+        .iter()
+        .any(|words| text.contains(words))
+}
+
+/// Returns the rate limit that an answer tells of, with the time that the library does not hand on.
+fn rate_limit(answer: &OutboundResponse) -> Option<RateLimit> {
+    let is_down = answer.status == StatusCode::SERVICE_UNAVAILABLE;
+    if !is_down && answer.status != StatusCode::TOO_MANY_REQUESTS {
+        return None;
+    }
+    let problem = serde_json::from_slice::<Problem>(&answer.body);
+    let detail = problem.map_or_else(|_| answer.status.to_string(), |told| told.to_string());
+    let told = answer.headers.get(RETRY_AFTER);
+    // The form with a date is not read: no authority is known that sends it.
+    let told = told.and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
+    Some(RateLimit {
+        is_for_all: is_down || is_for_all_names(&detail),
+        detail,
+        wait_seconds: told.or(is_down.then_some(UNAVAILABLE_WAIT)),
+    })
 }
 
 impl From<anyhow::Error> for OrderFailure {
@@ -313,7 +346,11 @@ impl From<OrderFailure> for IssuanceRefusal {
         match failure {
             OrderFailure::NoAccount => Self::Refused("it does not know the account".to_owned()),
             OrderFailure::Refused(text) => Self::Refused(short(text)),
-            OrderFailure::Busy(text) => Self::Busy(short(text)),
+            OrderFailure::Unproven(text) => Self::Unproven(short(text)),
+            OrderFailure::Busy(limit) => Self::Busy(RateLimit {
+                detail: short(limit.detail),
+                ..limit
+            }),
             OrderFailure::Unreached(text) => Self::Unreached(short(text)),
         }
     }
@@ -351,10 +388,96 @@ impl HttpClient for AcmeHttpClient {
                 answer = outbound.call(REQUEST_TIMEOUT, call).await;
             }
             let answer = answer.map_err(|error| Error::Other(Box::new(error)))?;
+            if let Some(limit) = rate_limit(&answer) {
+                return Err(Error::Other(Box::new(limit)));
+            }
             let mut response = Response::new(Full::new(answer.body));
             *response.status_mut() = answer.status;
             *response.headers_mut() = answer.headers;
             Ok(BytesResponse::from(response))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    fn answer(status: u16, retry_after: Option<&str>, detail: &str) -> OutboundResponse {
+        let mut headers = HeaderMap::new();
+        if let Some(told) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from_str(told).unwrap());
+        }
+        let kind = "urn:ietf:params:acme:error:rateLimited";
+        let body = serde_json::json!({ "type": kind, "detail": detail, "status": status });
+        OutboundResponse {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers,
+            body: body.to_string().into(),
+        }
+    }
+
+    #[test]
+    fn a_rate_limit_says_what_it_bounds_and_for_how_long() {
+        let of_name =
+            "too many certificates (50) already issued for \"evil.com\" in the last 168h0m0s";
+        let of_account = "too many new orders (300) from this account in the last 3h0m0s";
+        let named_so = "too many failed authorizations (5) for \"from-this-account.evil.com\"";
+        for (status, retry_after, detail, expected) in [
+            (429, Some("120"), of_name, Some((false, Some(120)))),
+            (429, None, of_account, Some((true, None))),
+            (429, Some("soon"), named_so, Some((false, None))),
+            (
+                503,
+                None,
+                "Service busy; retry later.",
+                Some((true, Some(60))),
+            ),
+            (
+                503,
+                Some("7"),
+                "Service busy; retry later.",
+                Some((true, Some(7))),
+            ),
+            (400, Some("7"), of_account, None),
+            (201, Some("7"), "", None),
+        ] {
+            let limit = rate_limit(&answer(status, retry_after, detail));
+            let found = limit.map(|limit| (limit.is_for_all, limit.wait_seconds));
+            assert_eq!(found, expected, "{status} {detail}");
+        }
+    }
+
+    #[test]
+    fn only_a_challenge_that_failed_leads_to_another() {
+        for (kind, is_unproven) in [
+            ("connection", true),
+            ("tls", true),
+            ("unauthorized", true),
+            ("caa", false),
+            ("dns", false),
+            ("rejectedIdentifier", false),
+            ("rateLimited", false),
+            ("serverInternal", false),
+        ] {
+            let kind = format!("urn:ietf:params:acme:error:{kind}");
+            let problem = serde_json::json!({ "type": kind, "detail": "no" });
+            let problem: Problem = serde_json::from_value(problem).unwrap();
+            let failure = OrderFailure::from(&problem);
+            let found = matches!(failure, OrderFailure::Unproven(_));
+            assert_eq!(found, is_unproven, "{kind}");
+        }
+        let problem = serde_json::json!({
+            "type": "urn:ietf:params:acme:error:caa",
+            "detail": "CAA record for shop.com prevents issuance",
+        });
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let refusal = IssuanceRefusal::from(OrderFailure::from(&problem));
+        assert!(
+            refusal.to_string().contains("prevents issuance"),
+            "{refusal}"
+        );
     }
 }

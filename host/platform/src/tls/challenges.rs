@@ -93,3 +93,27 @@ impl Drop for ChallengeGuard {
         self.challenges.lock_http().remove(&self.name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_is_answered_for_the_name_and_its_token_while_it_is_pending() {
+        let challenges = PendingChallenges::default();
+        let guard = challenges.show_http("www.shop.com", "token", "token.key");
+        for (name, token, expected) in [
+            ("www.shop.com", "token", Some("token.key")),
+            ("www.shop.com", "other", None),
+            ("www.shop.com", "", None),
+            ("shop.com", "token", None),
+            ("", "token", None),
+        ] {
+            let answer = challenges.http_answer(name, token);
+            assert_eq!(answer.as_deref(), expected, "{name} {token}");
+        }
+        assert!(challenges.config_for("www.shop.com").is_none());
+        drop(guard);
+        assert_eq!(challenges.http_answer("www.shop.com", "token"), None);
+    }
+}

@@ -33,12 +33,43 @@ pub enum DomainCertificate {
     Issued {
         /// When it ends.
         not_after: Timestamp,
+        /// Reason for which it was not renewed, if that was refused.
+        detail: Option<String>,
     },
-    /// The authority refused; it is asked again later.
+    /// None was issued, or the last one has ended; the authority is asked again later.
     Refused {
-        /// Reason that the authority gave.
+        /// When the last one ended, if there was one.
+        not_after: Option<Timestamp>,
+        /// Reason for which none was issued.
         detail: String,
     },
+}
+
+/// Known facts about the certificate of a domain.
+#[derive(Clone, Debug, Default)]
+struct CertificateFacts {
+    /// End of the certificate that is served.
+    not_after: Option<Timestamp>,
+    /// Reason of the last refusal since then.
+    refusal: Option<String>,
+}
+
+impl CertificateFacts {
+    /// Returns the state at a time.
+    fn state(&self, now: Timestamp) -> DomainCertificate {
+        let not_after = self.not_after;
+        match (not_after.filter(|ends| now < *ends), &self.refusal) {
+            (Some(not_after), detail) => DomainCertificate::Issued {
+                not_after,
+                detail: detail.clone(),
+            },
+            (None, Some(detail)) => DomainCertificate::Refused {
+                not_after,
+                detail: detail.clone(),
+            },
+            (None, None) => DomainCertificate::Waiting,
+        }
+    }
 }
 
 /// All domains that are served.
@@ -46,7 +77,7 @@ pub enum DomainCertificate {
 pub struct ServedDomains {
     by_name: RwLock<HashMap<String, Arc<ServedDomain>>>,
     /// Certificates that were issued or refused, by name; empty where this server asks no authority.
-    certificates: RwLock<HashMap<String, DomainCertificate>>,
+    certificates: RwLock<HashMap<String, CertificateFacts>>,
     /// Number of changes, by which others notice one.
     generation: AtomicU64,
 }
@@ -103,23 +134,36 @@ impl ServedDomains {
     }
 
     /// Returns the state of a domain's certificate, where `asks` says whether this server asks an authority.
-    pub fn certificate(&self, name: &str, asks: bool) -> DomainCertificate {
+    pub fn certificate(&self, name: &str, asks: bool, now: Timestamp) -> DomainCertificate {
         if !asks || !self.contains(name) {
             return DomainCertificate::None;
         }
-        let states = self.certificates.read();
-        let states = states.unwrap_or_else(PoisonError::into_inner);
-        let known = states.get(name).cloned();
-        known.unwrap_or(DomainCertificate::Waiting)
+        let known = self.certificates.read();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        let facts = known.get(name);
+        facts.map_or(DomainCertificate::Waiting, |facts| facts.state(now))
     }
 
-    /// Records the state of a domain's certificate; one that is refused anew is served on until it ends.
-    pub(super) fn record_certificate(&self, name: &str, state: DomainCertificate) {
-        let mut states = self.certificates_mut();
-        let is_refusal = matches!(state, DomainCertificate::Refused { .. });
-        let is_served = matches!(states.get(name), Some(DomainCertificate::Issued { .. }));
-        if self.contains(name) && !(is_refusal && is_served) {
-            states.insert(name.to_owned(), state);
+    /// Records that a domain has a certificate; of other names nothing is recorded.
+    pub(super) fn record_issued(&self, name: &str, not_after: Timestamp) {
+        self.record(name, |facts| {
+            *facts = CertificateFacts {
+                not_after: Some(not_after),
+                refusal: None,
+            };
+        });
+    }
+
+    /// Records why a domain has no newer certificate; the one that it has is served on.
+    pub(super) fn record_refusal(&self, name: &str, detail: String) {
+        self.record(name, |facts| facts.refusal = Some(detail));
+    }
+
+    fn record(&self, name: &str, change: impl FnOnce(&mut CertificateFacts)) {
+        // Taken before the look at the names, as `end` removes a name first and its facts after.
+        let mut known = self.certificates_mut();
+        if self.contains(name) {
+            change(known.entry(name.to_owned()).or_default());
         }
     }
 
@@ -131,7 +175,7 @@ impl ServedDomains {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn certificates_mut(&self) -> RwLockWriteGuard<'_, HashMap<String, DomainCertificate>> {
+    fn certificates_mut(&self) -> RwLockWriteGuard<'_, HashMap<String, CertificateFacts>> {
         let states = self.certificates.write();
         states.unwrap_or_else(PoisonError::into_inner)
     }

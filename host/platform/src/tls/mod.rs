@@ -21,6 +21,7 @@ use rustls::server::WantsServerCert;
 use rustls::{ConfigBuilder, ServerConfig};
 
 use self::acme::AcmeAuthority;
+use self::budget::DOMAIN_ORDERS_PER_HOUR;
 use self::challenges::PendingChallenges;
 use self::files::CertificateFiles;
 use self::issuance::{CertificateIssuance, IssuanceDependencies};
@@ -29,9 +30,9 @@ use self::store::AuthorityDirectory;
 use crate::config::{CertificateSettings, Config};
 use svc_base::clock::{Clock, Timestamp};
 
-pub use budget::LabelOwner;
+pub use budget::NameOwner;
 pub use domains::{DomainCertificate, MAX_SERVED_DOMAINS, ServedDomain, ServedDomains};
-pub use issuance::FindLabelOwnerFn;
+pub use issuance::{CertifiedNames, FindOwnerFn};
 pub use names::{NameKind, Names};
 
 /// ALPN protocols, the preferred first.
@@ -73,8 +74,7 @@ impl Tls {
     pub fn open(
         config: &Config,
         clock: &Clock,
-        find_owner: FindLabelOwnerFn,
-        domains: Arc<ServedDomains>,
+        certified: CertifiedNames,
     ) -> anyhow::Result<Option<Self>> {
         let Some(certificates) = &config.certificates else {
             return Ok(None);
@@ -98,21 +98,17 @@ impl Tls {
             CertificateSettings::Acme(acme) => {
                 let store = AuthorityDirectory::open(&config.data, &acme.directory)?;
                 let challenges = PendingChallenges::default();
-                // Beside port 443 plain HTTP is listened to without being asked for.
-                let has_http = config.redirect_listen.is_some() || config.listen.port() == 443;
-                let authority =
-                    AcmeAuthority::new(acme, store.clone(), challenges.clone(), has_http)?;
+                let authority = AcmeAuthority::new(acme, store.clone(), challenges.clone())?;
+                let cap = |key, whole| config.limits.divide_cap(key, whole);
                 let issuance = CertificateIssuance::open(IssuanceDependencies {
                     names,
                     served: Arc::clone(&served),
                     store,
                     authority: Box::new(authority),
-                    find_owner,
-                    domains,
+                    certified,
                     clock: clock.clone(),
-                    per_week: config
-                        .limits
-                        .divide_cap("projects_per_week", acme.projects_per_week.into()),
+                    per_week: cap("projects_per_week", acme.projects_per_week.into()),
+                    per_hour: cap("domain_orders_per_hour", DOMAIN_ORDERS_PER_HOUR),
                 })?;
                 CertificateSource::Authority(Arc::new(issuance), challenges)
             }

@@ -43,18 +43,26 @@ impl ServedCertificates {
 
     /// Serves a certificate for a name.
     pub(super) fn serve(&self, name: &str, pair: &CertificatePair) {
-        self.change(|pairs| pairs.insert(name.to_owned(), pair.clone()));
+        self.change(|pairs| {
+            pairs.insert(name.to_owned(), pair.clone());
+        });
+    }
+
+    /// Serves the certificates of several names.
+    pub(super) fn serve_all(&self, pairs: &HashMap<String, CertificatePair>) {
+        if !pairs.is_empty() {
+            self.change(|known| known.extend(pairs.clone()));
+        }
     }
 
     /// Stops serving the certificate of a name.
     pub(super) fn remove(&self, name: &str) {
-        self.change(|pairs| pairs.remove(name));
+        self.change(|pairs| {
+            pairs.remove(name);
+        });
     }
 
-    fn change(
-        &self,
-        change: impl Fn(&mut HashMap<String, CertificatePair>) -> Option<CertificatePair>,
-    ) {
+    fn change(&self, change: impl Fn(&mut HashMap<String, CertificatePair>)) {
         self.pairs.rcu(|pairs| {
             let mut pairs = ServedCertificatePairs::clone(pairs);
             change(&mut pairs.by_name);
@@ -68,12 +76,19 @@ impl ServedCertificates {
         pairs.any.is_some() || pairs.by_name.contains_key(name)
     }
 
-    /// Lists the names with a certificate of their own, and its validity.
-    pub(super) fn names(&self) -> Vec<(String, ValidityPeriod)> {
+    /// Returns the validity of the certificate that a name has of its own.
+    pub(super) fn validity(&self, name: &str) -> Option<ValidityPeriod> {
         let pairs = self.pairs.load();
-        let names = pairs.by_name.iter();
-        names
-            .map(|(name, pair)| (name.clone(), pair.validity))
+        pairs.by_name.get(name).map(|pair| pair.validity)
+    }
+
+    /// Lists the names with a certificate of their own that is wanted, by name and validity.
+    pub(super) fn list(&self, is_wanted: impl Fn(&str, &ValidityPeriod) -> bool) -> Vec<String> {
+        let pairs = self.pairs.load();
+        let wanted = pairs.by_name.iter();
+        wanted
+            .filter(|(name, pair)| is_wanted(name, &pair.validity))
+            .map(|(name, _)| name.clone())
             .collect()
     }
 

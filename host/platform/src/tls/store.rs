@@ -1,7 +1,7 @@
 //! Files of an authority, in `data/tls`: the account, certificates with their keys, and the budget.
 //!
-//! Each authority has a directory of its own. Files are readable by their owner alone, and replaced atomically. Backups leave them
-//! out: certificates can be ordered again, and a key in two places is no longer this server's secret.
+//! Each authority has a directory of its own, with one for domains in it. Files are readable by their owner alone, and replaced
+//! atomically. Backups leave them out: certificates can be ordered again, and a key in two places is no longer this server's secret.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
@@ -16,6 +16,8 @@ use super::pair::CertificatePair;
 
 /// Directory of all authorities in the data directory.
 const TLS_DIRECTORY: &str = "tls";
+/// Directory of the domains of projects in that of an authority.
+const DOMAINS_DIRECTORY: &str = "domains";
 /// File of the account.
 const ACCOUNT_FILE: &str = "account.json";
 /// File of the budget.
@@ -23,7 +25,7 @@ const BUDGET_FILE: &str = "budget.json";
 /// Extension of certificates' files.
 const PEM_EXTENSION: &str = "pem";
 
-/// The directory of one authority.
+/// The directory of one authority, or that of its domains.
 #[derive(Clone, Debug)]
 pub(super) struct AuthorityDirectory(PathBuf);
 
@@ -40,6 +42,19 @@ impl AuthorityDirectory {
             .collect();
         let host = authority.host_str().unwrap_or_default().replace(':', "-");
         let path = data.join(TLS_DIRECTORY).join(format!("{host}-{digest}"));
+        Self::make(path)
+    }
+
+    /// Opens the directory of domains' certificates, made where it is missing. It is apart, because a name alone does not say whether it
+    /// was a domain or a host of other settings, whose certificates are kept.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn for_domains(&self) -> io::Result<Self> {
+        Self::make(self.0.join(DOMAINS_DIRECTORY))
+    }
+
+    fn make(path: PathBuf) -> io::Result<Self> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -53,23 +68,49 @@ impl AuthorityDirectory {
     /// The disk's.
     pub(super) fn pairs(&self) -> io::Result<Vec<(String, CertificatePair)>> {
         let mut pairs = Vec::new();
+        for name in self.names()? {
+            if let Some(pair) = self.pair(&name)? {
+                pairs.push((name, pair));
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Lists the names that have a file. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
             let name = path.file_stem().and_then(|name| name.to_str());
             let is_pem = path.extension().is_some_and(|end| end == PEM_EXTENSION);
-            let Some(name) = name.filter(|_| is_pem) else {
-                continue;
-            };
-            let text = std::fs::read(&path)?;
-            match CertificatePair::read(&text, &text) {
-                Ok(pair) => pairs.push((name.to_owned(), pair)),
-                Err(error) => tracing::warn!(
+            names.extend(name.filter(|_| is_pem).map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// Reads the certificate of a name, if there is one; logs one that cannot be used. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn pair(&self, name: &str) -> io::Result<Option<CertificatePair>> {
+        let path = self.0.join(format!("{name}.{PEM_EXTENSION}"));
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text?,
+        };
+        match CertificatePair::read(&text, &text) {
+            Ok(pair) => Ok(Some(pair)),
+            Err(error) => {
+                tracing::warn!(
                     path = %path.display(), %error,
                     "a certificate cannot be used and is asked for anew"
-                ),
+                );
+                Ok(None)
             }
         }
-        Ok(pairs)
     }
 
     /// Stores the certificate and key of a name. Blocks.
@@ -192,5 +233,13 @@ mod tests {
         one.remove("a.example").unwrap();
         one.remove("a.example").unwrap();
         assert!(one.pairs().unwrap().is_empty());
+        let domains = one.for_domains().unwrap();
+        domains.put("www.shop.com", &pem).unwrap();
+        assert_eq!(mode(&domains.0), 0o700);
+        assert_eq!(domains.names().unwrap(), ["www.shop.com"]);
+        assert!(domains.pair("www.shop.com").unwrap().is_some());
+        assert!(domains.pair("none.shop.com").unwrap().is_none());
+        let own = one.names().unwrap();
+        assert_eq!(own, ["b.example"], "domains are apart");
     }
 }

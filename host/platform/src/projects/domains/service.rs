@@ -1,5 +1,6 @@
 //! The service of domains: adds, changes and removes them, and keeps memory in step.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ring::hmac;
@@ -19,7 +20,7 @@ use crate::infra::Infra;
 use crate::projects::Project;
 use crate::projects::store::{is_live, record_audit};
 use crate::tls::{DomainCertificate, ServedDomain, ServedDomains};
-use crate::workspaces::Workspaces;
+use crate::workspaces::{Principal, Workspaces};
 use svc_base::clock::Timestamp;
 
 /// Domains of all projects.
@@ -114,9 +115,34 @@ impl Domains {
             Some(CertificateSettings::Acme(_))
         );
         match domain.state.is_served() {
-            true => self.served().certificate(&domain.name, asks),
+            true => {
+                let now = self.infra.clock.now();
+                self.served().certificate(&domain.name, asks, now)
+            }
             false => DomainCertificate::None,
         }
+    }
+
+    /// Returns the principal that owns the project that a name is active for. One that only fails is served, but is not active.
+    ///
+    /// # Errors
+    /// The control database's.
+    pub async fn owner_of_active(&self, name: String) -> Result<Option<Principal>, Error> {
+        let owner = self.infra.control.read(move |c| {
+            let workspace = store::workspace_of_active(c, &name)?;
+            let owner = workspace.map(|workspace| Principal::of_workspace(c, &workspace));
+            owner.transpose()
+        });
+        owner.await
+    }
+
+    /// Lists the names whose stored certificates a start keeps: those of all domains but lost ones, because one that is pending after a
+    /// restore is served again soon.
+    ///
+    /// # Errors
+    /// The control database's.
+    pub async fn list_kept(&self) -> Result<HashSet<String>, Error> {
+        self.infra.control.read(store::list_kept).await
     }
 
     /// Adds a domain to a project. One that it has already is answered as it is, with the redirect that is asked for; it is pending again

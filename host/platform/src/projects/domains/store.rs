@@ -1,5 +1,7 @@
 //! Rows of domains.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Domain, DomainState};
@@ -8,7 +10,7 @@ use crate::control::{ControlChange, Error, NamedColumnReader, Tx};
 use crate::edge;
 use crate::tls::ServedDomain;
 use svc_base::clock::Timestamp;
-use svc_base::ids::ProjectId;
+use svc_base::ids::{ProjectId, WorkspaceId};
 
 const SELECT_DOMAIN: &str = "SELECT d.project_id, d.name, d.state, d.redirect_to, d.created_at, d.verified_at, d.checked_at, \
     d.pending_since, d.failing_since, d.check_at FROM domains d";
@@ -110,6 +112,26 @@ pub(super) fn list_served(c: &Connection) -> rusqlite::Result<Vec<ServedDomain>>
         })
     })?
     .collect()
+}
+
+/// Lists the names that are served, or that may be again once DNS proves them.
+pub(super) fn list_kept(c: &Connection) -> rusqlite::Result<HashSet<String>> {
+    c.prepare("SELECT DISTINCT name FROM domains WHERE state <> 'lost'")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+/// Finds the workspace of the project that a name is active for.
+pub(super) fn workspace_of_active(
+    c: &Connection,
+    name: &str,
+) -> rusqlite::Result<Option<WorkspaceId>> {
+    c.prepare_cached(
+        "SELECT p.workspace_id FROM domains d JOIN projects p ON p.id = d.project_id
+         WHERE d.name = ?1 AND d.state = 'active'",
+    )?
+    .query_row([name], |row| row.get(0))
+    .optional()
 }
 
 /// Counts the domains that are served.

@@ -42,9 +42,9 @@ pub enum CertificateState {
     None,
     /// One is asked for, or is about to be.
     Waiting,
-    /// One is served.
+    /// One is served; `detail` says why it was not renewed, if that was refused.
     Issued,
-    /// The authority refused; it is asked again later.
+    /// The authority refused, and none is valid; it is asked again later.
     Refused,
 }
 
@@ -53,7 +53,7 @@ pub enum CertificateState {
 pub struct CertificateView {
     /// State of the certificate.
     state: CertificateState,
-    /// When it ends.
+    /// When it ends, or has ended.
     #[schema(value_type = Option<String>, format = "date-time")]
     not_after: Option<Timestamp>,
     /// Reason for which the authority refused.
@@ -72,11 +72,11 @@ impl From<DomainCertificate> for CertificateView {
         let (state, not_after, detail) = match certificate {
             DomainCertificate::None => (CertificateState::None, None, None),
             DomainCertificate::Waiting => (CertificateState::Waiting, None, None),
-            DomainCertificate::Issued { not_after } => {
-                (CertificateState::Issued, Some(not_after), None)
+            DomainCertificate::Issued { not_after, detail } => {
+                (CertificateState::Issued, Some(not_after), detail)
             }
-            DomainCertificate::Refused { detail } => {
-                (CertificateState::Refused, None, Some(detail))
+            DomainCertificate::Refused { not_after, detail } => {
+                (CertificateState::Refused, not_after, Some(detail))
             }
         };
         Self {

@@ -1,6 +1,8 @@
 //! Tests of issuance with a fake authority: eligible names, rate limits, and stored state.
 
-use std::collections::VecDeque;
+mod domains;
+
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
@@ -8,7 +10,8 @@ use url::Url;
 
 use super::*;
 use crate::config::{Limits, Settings};
-use crate::tls::domains::ServedDomain;
+use crate::tls::budget::{DOMAIN_ORDERS_PER_HOUR, RateLimit};
+use crate::tls::domains::DomainCertificate;
 use svc_base::clock::Timestamp;
 
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
@@ -22,6 +25,7 @@ struct Fake(Arc<Told>);
 struct Told {
     clock: Clock,
     asked: Mutex<Vec<String>>,
+    proofs: Mutex<Vec<NameProof>>,
     refusals: Mutex<VecDeque<IssuanceRefusal>>,
     /// Orders wait for it.
     gate: Semaphore,
@@ -31,10 +35,11 @@ impl CertificateAuthority for Fake {
     fn issue<'a>(
         &'a self,
         name: &'a str,
-        _: NameProof,
+        proof: NameProof,
     ) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
         Box::pin(async move {
             self.0.asked.lock().unwrap().push(name.to_owned());
+            self.0.proofs.lock().unwrap().push(proof);
             let _open = self.0.gate.acquire().await.unwrap();
             match self.0.refusals.lock().unwrap().pop_front() {
                 Some(refusal) => Err(refusal),
@@ -58,14 +63,23 @@ fn pem(name: &str, now: Timestamp) -> String {
 /// An installation of `share.example.com` with the projects `one-acme` and `two-acme`.
 struct World {
     data: TempDir,
-    clock: Clock,
     fake: Fake,
+    known: Known,
+    per_week: u32,
+    issuance: Arc<CertificateIssuance>,
+    clock: Clock,
+    domains: Arc<ServedDomains>,
+}
+
+/// Rows of an installation.
+#[derive(Clone, Default)]
+struct Known {
     looked: Arc<AtomicUsize>,
     /// Labels that have a project.
     labels: Arc<Mutex<Vec<&'static str>>>,
+    /// Domains that fail or are pending, and that have a row all the same.
+    inactive: Arc<Mutex<HashSet<String>>>,
     domains: Arc<ServedDomains>,
-    per_week: u32,
-    issuance: Arc<CertificateIssuance>,
 }
 
 impl World {
@@ -74,23 +88,22 @@ impl World {
         let fake = Fake(Arc::new(Told {
             clock: clock.clone(),
             asked: Mutex::default(),
+            proofs: Mutex::default(),
             refusals: Mutex::default(),
             gate: Semaphore::new(100),
         }));
         let data = TempDir::new().unwrap();
-        let labels = Arc::new(Mutex::new(vec!["one-acme", "two-acme"]));
-        let (looked, domains) = (Arc::default(), Arc::default());
-        let projects = (&labels, &domains);
-        let issuance = open(&data, &clock, &fake, &looked, projects, per_week);
+        let known = Known::default();
+        *known.labels.lock().unwrap() = vec!["one-acme", "two-acme"];
+        let issuance = open(&data, &clock, &fake, &known, per_week);
         Self {
             data,
-            clock,
             fake,
-            looked,
-            labels,
-            domains,
+            domains: Arc::clone(&known.domains),
+            known,
             per_week,
             issuance,
+            clock,
         }
     }
 
@@ -100,11 +113,23 @@ impl World {
             &self.data,
             &self.clock,
             &self.fake,
-            &self.looked,
-            (&self.labels, &self.domains),
+            &self.known,
             self.per_week,
         );
         Self { issuance, ..self }
+    }
+
+    /// Names that have a file of a domain.
+    fn kept(&self) -> Vec<String> {
+        self.issuance.domain_store.names().unwrap()
+    }
+
+    fn certificate(&self, name: &str) -> DomainCertificate {
+        self.domains.certificate(name, true, self.clock.now())
+    }
+
+    fn proofs(&self) -> Vec<NameProof> {
+        std::mem::take(&mut *self.fake.0.proofs.lock().unwrap())
     }
 
     fn refuse(&self, why: IssuanceRefusal) {
@@ -133,10 +158,37 @@ impl World {
 }
 
 /// The owner of all projects here.
-fn acme() -> LabelOwner {
-    LabelOwner {
+fn acme() -> NameOwner {
+    NameOwner {
         principal: "acme".into(),
         is_free_tier: false,
+    }
+}
+
+/// Looks owners up: all labels of projects and all active domains are those of one.
+fn certified(known: &Known) -> CertifiedNames {
+    let kept_domains = known.inactive.lock().unwrap().clone();
+    let (of_labels, of_domains) = (known.clone(), known.clone());
+    CertifiedNames {
+        find_label_owner: Arc::new(move |label| {
+            of_labels.looked.fetch_add(1, Ordering::SeqCst);
+            let labels = of_labels.labels.lock().unwrap();
+            let is_there = labels.contains(&label.as_str());
+            Box::pin(async move { Ok(is_there.then(acme)) })
+        }),
+        find_domain_owner: Arc::new(move |name| {
+            of_domains.looked.fetch_add(1, Ordering::SeqCst);
+            let is_active = !of_domains.inactive.lock().unwrap().contains(&name);
+            // Of two tenants; the second one's names begin so.
+            let owner = NameOwner {
+                principal: name.chars().take(1).collect(),
+                is_free_tier: true,
+            };
+            Box::pin(async move { Ok(is_active.then_some(owner)) })
+        }),
+        domains: Arc::clone(&known.domains),
+        kept_domains,
+        has_http: true,
     }
 }
 
@@ -144,29 +196,23 @@ fn open(
     data: &TempDir,
     clock: &Clock,
     fake: &Fake,
-    looked: &Arc<AtomicUsize>,
-    (labels, domains): (&Arc<Mutex<Vec<&'static str>>>, &Arc<ServedDomains>),
+    known: &Known,
     per_week: u32,
 ) -> Arc<CertificateIssuance> {
     let toml = "cache = '/c'\nhttps = true\nbase_url = 'https://share.example.com'\nsites_domain = 'pages.example.com'";
     let settings: Settings = toml::from_str(toml).unwrap();
     let names = Names::new(&settings.resolve("0.0.0.0:443".parse().unwrap()).unwrap());
-    let (looked, labels) = (Arc::clone(looked), Arc::clone(labels));
-    let find_owner: FindLabelOwnerFn = Arc::new(move |label| {
-        looked.fetch_add(1, Ordering::SeqCst);
-        let is_there = labels.lock().unwrap().contains(&label.as_str());
-        Box::pin(async move { Ok(is_there.then(acme)) })
-    });
     let authority = Url::parse("https://acme.example/directory").unwrap();
+    let cap = |key, whole| Limits::default().divide_cap(key, whole);
     let issuance = CertificateIssuance::open(IssuanceDependencies {
         names,
         served: Arc::new(ServedCertificates::new("share.example.com")),
         store: AuthorityDirectory::open(data.path(), &authority).unwrap(),
         authority: Box::new(fake.clone()),
-        find_owner,
-        domains: Arc::clone(domains),
+        certified: certified(known),
         clock: clock.clone(),
-        per_week: Limits::default().divide_cap("projects_per_week", per_week.into()),
+        per_week: cap("projects_per_week", per_week.into()),
+        per_hour: cap("domain_orders_per_hour", DOMAIN_ORDERS_PER_HOUR),
     });
     Arc::new(issuance.unwrap())
 }
@@ -185,13 +231,13 @@ async fn only_hosts_of_ours_and_projects_that_exist_are_asked_for() {
         ("192.0.2.1", false, false),
         ("", false, false),
     ] {
-        let before = world.looked.load(Ordering::SeqCst);
+        let before = world.known.looked.load(Ordering::SeqCst);
         world.issuance.ensure_certificate(name).await;
         let asked = world.asked();
         assert_eq!(asked == [name], is_asked, "{name}: {asked:?}");
         assert_eq!(asked.is_empty(), !is_asked, "{name}: {asked:?}");
         assert_eq!(world.issuance.served.has(name), is_asked, "{name}");
-        let looked = world.looked.load(Ordering::SeqCst) > before;
+        let looked = world.known.looked.load(Ordering::SeqCst) > before;
         assert_eq!(looked, is_looked_up, "{name}");
         world.issuance.ensure_certificate(name).await;
         assert!(world.asked().is_empty(), "{name} is remembered");
@@ -274,10 +320,19 @@ async fn what_was_refused_rests_over_restarts_and_is_asked_for_again() {
     assert!(world.issuance.served.has(name));
 }
 
+/// A rate limit of everything, or of names.
+fn busy(is_for_all: bool) -> IssuanceRefusal {
+    IssuanceRefusal::Busy(RateLimit {
+        detail: "too many".into(),
+        wait_seconds: None,
+        is_for_all,
+    })
+}
+
 #[tokio::test]
 async fn a_busy_authority_is_asked_for_nothing() {
     let world = World::new(40);
-    world.refuse(IssuanceRefusal::Busy("too many".into()));
+    world.refuse(busy(true));
     world
         .issuance
         .ensure_certificate("one-acme.pages.example.com")
@@ -307,6 +362,7 @@ async fn certificates_are_renewed_after_two_thirds_and_only_where_they_are_neede
     world.renew().await;
     assert!(world.asked().is_empty());
     world
+        .known
         .labels
         .lock()
         .unwrap()
@@ -347,86 +403,4 @@ async fn so_many_names_are_under_way() {
     }
     assert_eq!(world.issuance.state().pending.len(), MAX_PENDING_NAMES);
     drop(gate);
-}
-
-fn domain(name: &str) -> ServedDomain {
-    ServedDomain {
-        name: name.to_owned(),
-        host_label: "one-acme".to_owned(),
-        redirect_to: None,
-    }
-}
-
-#[tokio::test]
-async fn a_domain_is_asked_for_once_it_is_served_and_deleted_when_it_ends() {
-    let world = World::new(1);
-    world.renew().await;
-    world.asked();
-    let name = "www.shop.com";
-    world.issuance.ensure_certificate(name).await;
-    assert!(world.asked().is_empty(), "unproven");
-    world.domains.serve(domain(name));
-    let state = |world: &World| world.domains.certificate(name, true);
-    assert_eq!(state(&world), DomainCertificate::Waiting);
-    assert_eq!(
-        world.domains.certificate(name, false),
-        DomainCertificate::None
-    );
-    world.renew().await;
-    assert_eq!(world.asked(), [name], "at once, without a handshake");
-    let not_after = NOW.plus_seconds(90 * 24 * 60 * 60);
-    assert_eq!(state(&world), DomainCertificate::Issued { not_after });
-    let world = world.restarted();
-    assert!(world.issuance.served.has(name), "kept over a restart");
-    world.domains.end(name);
-    world.issuance.end_domain(name);
-    assert!(!world.issuance.served.has(name), "at once");
-    world.renew().await;
-    world.domains.serve(domain(name));
-    let world = world.restarted();
-    assert!(!world.issuance.served.has(name), "its file is deleted");
-    assert_eq!(state(&world), DomainCertificate::Waiting);
-}
-
-#[tokio::test]
-async fn a_domain_that_ended_while_nobody_looked_leaves_no_key() {
-    let world = World::new(1);
-    world.domains.serve(domain("www.shop.com"));
-    world.renew().await;
-    world.domains.end("www.shop.com");
-    let world = world.restarted();
-    world.domains.serve(domain("www.shop.com"));
-    let world = world.restarted();
-    assert!(!world.issuance.served.has("www.shop.com"));
-}
-
-#[tokio::test]
-async fn domains_have_an_hourly_budget_of_their_own_and_rest_when_they_are_refused() {
-    let world = World::new(1);
-    world.renew().await;
-    world.asked();
-    for number in 0..40 {
-        world.domains.serve(domain(&format!("{number}.shop.com")));
-    }
-    world.renew().await;
-    assert_eq!(world.asked().len(), 30);
-    world.later(3_600);
-    world.renew().await;
-    assert_eq!(world.asked().len(), 10);
-    world.renew().await;
-    assert!(world.asked().is_empty());
-    world
-        .issuance
-        .ensure_certificate("one-acme.pages.example.com")
-        .await;
-    assert_eq!(world.asked().len(), 1, "that of projects is not touched");
-    world.later(3_600);
-    world.refuse(IssuanceRefusal::Refused("no such address".into()));
-    world.domains.serve(domain("www.shop.com"));
-    world.renew().await;
-    assert_eq!(world.asked(), ["www.shop.com"]);
-    let state = world.domains.certificate("www.shop.com", true);
-    assert!(matches!(state, DomainCertificate::Refused { detail } if detail.contains("address")));
-    world.renew().await;
-    assert!(world.asked().is_empty(), "it rests");
 }
