@@ -20,6 +20,8 @@ pub enum DnsManner {
     Honest,
     /// With a code of an error: 2 for a failure of the server, 5 for a refusal.
     Code(u8),
+    /// By its records, and with a code of an error where it is asked for texts.
+    CodeForTxt(u8),
     /// Not at all.
     Silent,
     /// With bytes that are no message.
@@ -190,8 +192,9 @@ fn answer(message: &[u8], zone: &Mutex<Zone>, is_udp: bool) -> Option<Vec<u8>> {
         DnsManner::Silent => return None,
         DnsManner::Garbage => return Some(vec![0xff; 40]),
         DnsManner::Code(given) => code = given,
+        DnsManner::CodeForTxt(given) if kind == TXT => code = given,
         DnsManner::Truncated => truncated = is_udp,
-        DnsManner::Honest | DnsManner::OtherNames => {}
+        DnsManner::Honest | DnsManner::OtherNames | DnsManner::CodeForTxt(_) => {}
     }
     let mut records = Vec::new();
     if code == 0 && !truncated {

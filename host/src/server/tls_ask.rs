@@ -4,7 +4,6 @@ use http::{StatusCode, Uri};
 
 use crate::app::App;
 use crate::deployments::serving::PageLookupError;
-use crate::http::extract::invalid_request;
 use crate::http::hosts::previewed_revision;
 use crate::http::problem::Problem;
 use crate::tls::{NameKind, Names};
@@ -18,15 +17,14 @@ pub(super) async fn answer(app: &App, uri: &Uri) -> Result<StatusCode, Problem> 
     let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let mut named = pairs.filter(|(parameter, _)| parameter == "domain");
     let (Some((_, name)), None) = (named.next(), named.next()) else {
-        return Err(invalid_request(
-            "Name one host in the query: `?domain=www.example.com`.",
-        ));
+        return Err(Problem::not_found());
     };
     let name = name.to_ascii_lowercase();
-    if app.domains.served().contains(&name) {
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    if app.domains.served().contains(name) {
         return Ok(StatusCode::OK);
     }
-    let is_ours = match Names::new(&app.config).classify(&name) {
+    let is_ours = match Names::new(&app.config).classify(name) {
         Some(NameKind::Fixed) => true,
         Some(NameKind::Label(label)) => has_origin(app, label).await?,
         None => false,

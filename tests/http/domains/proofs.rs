@@ -122,10 +122,10 @@ async fn a_name_moves_when_dns_proves_another_project_and_no_longer_this_one() {
         .await;
     let added = fixture.add_to(&other, &json!({ "name": NAME })).await;
     let records = added.expect(201).json()["records"].take();
-    fixture
-        .verify_of(&other, NAME)
-        .await
-        .problem(409, "domain_unproven");
+    let refused = fixture.verify_of(&other, NAME).await;
+    let problem = refused.problem(409, "domain_taken");
+    assert_eq!(problem["records"], records);
+    assert_eq!(problem["seen"].as_array().unwrap().len(), 1);
     // Both are proven: the first keeps it.
     fixture.dns.set_record(&records[1]);
     fixture
@@ -142,10 +142,50 @@ async fn a_name_moves_when_dns_proves_another_project_and_no_longer_this_one() {
     assert_eq!(fixture.state(NAME).await, "lost");
     assert_eq!(fixture.visit(&host, "/room").await.status, 404);
     assert_eq!(fixture.visit(&host, "/hall").await.status, 200);
-    fixture.verify(NAME).await.problem(409, "domain_unproven");
+    fixture.verify(NAME).await.problem(409, "domain_taken");
     // The end of the former does not end the other.
     fixture.delete(NAME).await.expect(204);
     assert_eq!(fixture.visit(&host, "/hall").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_check_of_the_former_moves_the_name_too() {
+    let fixture = DomainFixture::new().await;
+    fixture.prove(NAME).await;
+    let other = fixture.owner.project(&fixture.server, "Other").await;
+    fixture
+        .owner
+        .frontend(&fixture.server, &other, "hall")
+        .await;
+    let added = fixture.add_to(&other, &json!({ "name": NAME })).await;
+    fixture
+        .dns
+        .set_record(&added.expect(201).json()["records"][0]);
+    fixture.verify(NAME).await.problem(409, "domain_unproven");
+    assert_eq!(fixture.state(NAME).await, "lost");
+    let host = fixture.host(NAME);
+    assert_eq!(fixture.visit(&host, "/hall").await.status, 200);
+}
+
+#[tokio::test]
+async fn one_record_suffices_where_the_other_has_no_answer() {
+    let fixture = DomainFixture::new().await;
+    let added = fixture.add(NAME).await.expect(201).json();
+    fixture.dns.set_manner(DnsManner::CodeForTxt(2));
+    fixture.verify(NAME).await.problem(503, "dns_unavailable");
+    fixture.dns.set_record(&added["records"][0]);
+    fixture.verify(NAME).await.expect(200);
+    // Of another project's the missing answer may be the proof.
+    let other = fixture.owner.project(&fixture.server, "Other").await;
+    let added = fixture.add_to(&other, &json!({ "name": NAME })).await;
+    fixture
+        .dns
+        .set_record(&added.expect(201).json()["records"][0]);
+    fixture
+        .verify_of(&other, NAME)
+        .await
+        .problem(503, "dns_unavailable");
+    assert_eq!(fixture.state(NAME).await, "active");
 }
 
 #[tokio::test]
@@ -203,7 +243,7 @@ async fn a_domain_is_checked_ten_times_an_hour() {
     }
     let asked = fixture.dns.asked();
     let refused = fixture.verify(NAME).await;
-    assert!(refused.header("retry-after").is_some());
+    assert_eq!(refused.header("retry-after"), Some("60"));
     refused.problem(429, "rate_limited");
     assert_eq!(fixture.dns.asked(), asked);
     fixture

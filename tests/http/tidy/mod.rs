@@ -13,7 +13,7 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 10] = [
+const HTTP: [(&str, &str); 11] = [
     (
         "landing/mod.rs",
         "the form's page while guests are compiled, which is no page of the files that are made once",
@@ -33,6 +33,10 @@ const HTTP: [(&str, &str); 10] = [
     (
         "deployments/serving/site_answer.rs",
         "the end of the routes of sites, in the same way",
+    ),
+    (
+        "tls/acme.rs",
+        "the authority's problems, which have the same form (RFC 8555), and are none of ours",
     ),
     (
         "projects/scope.rs",

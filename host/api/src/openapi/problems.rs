@@ -160,8 +160,8 @@ pub(super) fn problem_schema() -> Value {
                     }
                 }
             },
-            "records": { "type": "array", "items": { "$ref": "#/components/schemas/DnsRecord" }, "description": "With `domain_unproven`: the records of DNS that are wanted, the best first; one of them suffices." },
-            "seen": { "type": "array", "items": { "$ref": "#/components/schemas/DnsRecord" }, "description": "With `domain_unproven`: the records that are there." },
+            "records": { "type": "array", "items": { "$ref": "#/components/schemas/DnsRecord" }, "description": "With `domain_unproven` and `domain_taken`: the records of DNS that are wanted, the best first; one of them suffices." },
+            "seen": { "type": "array", "items": { "$ref": "#/components/schemas/DnsRecord" }, "description": "With `domain_unproven` and `domain_taken`: the records that are there." },
             "sha256": { "type": "string", "description": "With `content_blocked`: what is blocked." },
             "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
             "name": { "type": "string", "description": "With `action_conflict`: the action's name." },

@@ -127,10 +127,9 @@ impl Payments {
         let view = self
             .hosted_checkout(stripe, id, &price, email, &request.return_to)
             .await?;
-        let gives_cookie = if signed_in {
-            !ambiguous
-        } else {
-            self.has_cookie(id, host.hash_token(&token)).await?
+        let gives_cookie = match signed_in {
+            true => !ambiguous,
+            false => self.has_cookie(id, host.hash_token(&token)).await?,
         };
         let token = gives_cookie.then_some(token);
         Ok(StartedCheckout { view, token })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::timeout;
 
-use super::dns::{DnsRecord, DnsUnavailable};
+use super::dns::{DnsUnavailable, Found};
 use super::model::{CheckOutcome, Domain, DomainError, DomainState};
 use super::proof::ProofMaker;
 use super::service::Domains;
@@ -35,7 +35,7 @@ const RETRY_OF_RESTORED_MS: i64 = 60 * 1_000;
 /// Look-up of a domain: when it began, and what it found.
 struct Observation {
     at: Timestamp,
-    seen: Vec<DnsRecord>,
+    found: Found,
 }
 
 impl Domains {
@@ -58,7 +58,7 @@ impl Domains {
         match self.check(project.id, domain.name).await? {
             CheckOutcome::Proven(domain) => Ok(domain),
             CheckOutcome::Unproven { wanted, seen } => Err(DomainError::Unproven { wanted, seen }),
-            CheckOutcome::Taken => Err(DomainError::Taken),
+            CheckOutcome::Taken { wanted, seen } => Err(DomainError::Taken { wanted, seen }),
         }
     }
 
@@ -133,7 +133,7 @@ impl Domains {
         for _ in 0..MAX_ATTEMPTS {
             let at = self.infra.clock.now();
             let is_last = |host: &str| proofs.is_ours(host);
-            let seen = self.dns.look_up(&name, is_last).await?;
+            let found = self.dns.look_up(&name, is_last).await?;
             let (config, proofs) = (Arc::clone(self.config()), proofs.clone());
             let (name, now) = (name.clone(), self.infra.clock.now());
             let settled = self.infra.control.write(move |tx| {
@@ -143,7 +143,7 @@ impl Domains {
                     proofs: &proofs,
                     now,
                 };
-                check.settle(&project, &name, &Observation { at, seen })
+                check.settle(&project, &name, Observation { at, found })
             });
             if let Some(outcome) = settled.await? {
                 fault::point("domains.checked");
@@ -169,7 +169,7 @@ impl Check<'_, '_> {
         &self,
         project: &ProjectId,
         name: &str,
-        found: &Observation,
+        Observation { at, found }: Observation,
     ) -> Result<Option<CheckOutcome>, DomainError> {
         let known = store::find(self.tx, project, name).map_err(Error::from)?;
         let mut domain = known.ok_or_else(|| DomainError::NotFound(name.to_owned()))?;
@@ -178,29 +178,34 @@ impl Check<'_, '_> {
         }
         let holder = store::find_served(self.tx, name).map_err(Error::from)?;
         let holder = holder.filter(|holder| holder.project != *project);
-        let is_newer = |known: &Domain| known.checked_at > Some(found.at);
+        let is_newer = |known: &Domain| known.checked_at > Some(at);
         if is_newer(&domain) || holder.as_ref().is_some_and(is_newer) {
             return Ok(None);
         }
-        domain.checked_at = Some(self.now);
         let proof = self.proofs.of(project, name);
-        let outcome = match proof.is_in(&found.seen) {
-            false => {
-                self.miss(domain)?;
-                CheckOutcome::Unproven {
-                    wanted: proof.wanted(name),
-                    seen: found.seen.clone(),
-                }
-            }
-            true => match holder {
-                Some(holder) if self.proofs.of(&holder.project, name).is_in(&found.seen) => {
-                    self.miss(domain)?;
-                    CheckOutcome::Taken
-                }
-                holder => CheckOutcome::Proven(self.serve(domain, holder)?),
-            },
-        };
-        Ok(Some(outcome))
+        let (seen, missing) = (found.records, found.missing);
+        let is_ours = proof.is_in(&seen);
+        let is_theirs = |other: &Domain| self.proofs.of(&other.project, name).is_in(&seen);
+        if let Some(why) = missing.filter(|_| !is_ours || holder.is_some()) {
+            // The records that are missing may prove it, or another's.
+            return Err(why.into());
+        }
+        domain.checked_at = Some(self.now);
+        if holder.as_ref().is_some_and(is_theirs) {
+            self.miss(domain)?;
+            let wanted = proof.wanted(name);
+            return Ok(Some(CheckOutcome::Taken { wanted, seen }));
+        }
+        if is_ours {
+            return Ok(Some(CheckOutcome::Proven(self.serve(domain, holder)?)));
+        }
+        let all = store::list_of_name(self.tx, name).map_err(Error::from)?;
+        match all.into_iter().find(is_theirs) {
+            Some(heir) if domain.state.is_served() => drop(self.serve(heir, Some(domain))?),
+            _ => self.miss(domain)?,
+        }
+        let wanted = proof.wanted(name);
+        Ok(Some(CheckOutcome::Unproven { wanted, seen }))
     }
 
     /// Serves a domain that is proven; the project that was before it loses the name.

@@ -21,11 +21,11 @@ use crate::config::DomainSettings;
 /// Longest time of a look-up with all its hops.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(8);
 /// Longest time of one request to a resolver.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 /// Most hops of CNAME records.
-const MAX_HOPS: usize = 10;
+const MAX_HOPS: usize = 16;
 /// Most records that are reported, and most characters of a text.
-const MAX_RECORDS: usize = 20;
+const MAX_RECORDS: usize = 100;
 const MAX_TEXT_CHARS: usize = 255;
 /// Label of the TXT record, below which the name stands.
 const TXT_LABEL: &str = "_svc";
@@ -65,6 +65,15 @@ impl DnsRecord {
     }
 }
 
+/// Answer of DNS.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Records that are there.
+    pub(super) records: Vec<DnsRecord>,
+    /// Reason why one kind of records has no usable answer, if one has none.
+    pub(super) missing: Option<DnsUnavailable>,
+}
+
 /// No usable answer of DNS.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
@@ -101,22 +110,31 @@ impl DnsClient {
     /// Returns the records by which a name may be proven: the hops of its CNAME, as far as `is_last`, and its TXT records.
     ///
     /// # Errors
-    /// [`DnsUnavailable`] if any part of it has no usable answer.
+    /// [`DnsUnavailable`] if neither has a usable answer.
     pub(super) async fn look_up(
         &self,
         name: &str,
         is_last: impl Fn(&str) -> bool,
-    ) -> Result<Vec<DnsRecord>, DnsUnavailable> {
-        let looking = async {
-            let resolver = self.resolver.get_or_try_init(|| self.connect()).await?;
-            let (hops, texts) = tokio::try_join!(
-                follow_hops(resolver, name, is_last),
-                read_texts(resolver, name)
-            )?;
-            Ok([hops, texts].concat())
-        };
-        let looked = timeout(LOOKUP_TIMEOUT, looking).await;
-        looked.unwrap_or_else(|_| Err(DnsUnavailable("it took too long".to_owned())))
+    ) -> Result<Found, DnsUnavailable> {
+        let resolver = self.resolver.get_or_try_init(|| self.connect()).await?;
+        let late = || Err(DnsUnavailable::because("it took too long"));
+        let (hops, texts) = tokio::join!(
+            timeout(LOOKUP_TIMEOUT, follow_hops(resolver, name, is_last)),
+            timeout(LOOKUP_TIMEOUT, read_texts(resolver, name))
+        );
+        let hops = hops.unwrap_or_else(|_| late());
+        let texts = texts.unwrap_or_else(|_| late());
+        match (hops, texts) {
+            (Ok(hops), Ok(texts)) => Ok(Found {
+                records: [hops, texts].concat(),
+                missing: None,
+            }),
+            (Ok(records), Err(why)) | (Err(why), Ok(records)) => Ok(Found {
+                records,
+                missing: Some(why),
+            }),
+            (Err(why), Err(_)) => Err(why),
+        }
     }
 
     /// Makes the resolver.

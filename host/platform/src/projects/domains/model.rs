@@ -80,8 +80,13 @@ pub(super) enum CheckOutcome {
         /// Records that are there.
         seen: Vec<DnsRecord>,
     },
-    /// DNS proves it, and another project's, which was first.
-    Taken,
+    /// DNS proves another project's, which was first.
+    Taken {
+        /// Records that are wanted.
+        wanted: Vec<DnsRecord>,
+        /// Records that are there.
+        seen: Vec<DnsRecord>,
+    },
 }
 
 /// Error of an operation on domains.
@@ -116,7 +121,10 @@ pub enum DomainError {
     },
     /// Another project has proven it.
     #[error("another project has proven it")]
-    Taken,
+    Taken {
+        wanted: Vec<DnsRecord>,
+        seen: Vec<DnsRecord>,
+    },
     /// The operator has taken the name down.
     #[error("the operator has taken the domain down")]
     Disabled,

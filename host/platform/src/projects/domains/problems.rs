@@ -1,7 +1,5 @@
 //! Maps errors of domains to problems.
 
-use http::{HeaderValue, header};
-
 use super::DomainError;
 use crate::http::extract::invalid_request;
 use crate::http::problem::{Problem, ProblemCode};
@@ -35,18 +33,19 @@ impl From<DomainError> for Problem {
                     "The domain was checked too often: 10 checks an hour are allowed. Wait {}; it is also checked by itself.",
                     pluralize(wait_seconds.unsigned_abs(), "second")
                 ),
-            )
-            .header(header::RETRY_AFTER, HeaderValue::from(wait_seconds)),
+            ),
             DomainError::Unproven { wanted, seen } => Self::new(
                 ProblemCode::DomainUnproven,
                 "DNS does not show a record that proves the domain. Set one of `records` at the provider of your DNS, wait some minutes, then verify again; `seen` lists what is there.",
             )
             .with("records", serde_json::json!(wanted))
             .with("seen", serde_json::json!(seen)),
-            DomainError::Taken => Self::new(
+            DomainError::Taken { wanted, seen } => Self::new(
                 ProblemCode::DomainTaken,
-                "Another project has proven this domain, and its record is still there. Take that record away in DNS, then verify again.",
-            ),
+                "Another project has proven this domain, and its record is still there. Take that record away in DNS, set one of `records`, then verify again.",
+            )
+            .with("records", serde_json::json!(wanted))
+            .with("seen", serde_json::json!(seen)),
             DomainError::Disabled => Self::new(
                 ProblemCode::Disabled,
                 "The operator of this server has taken this domain down. Ask the operator why.",
