@@ -21,7 +21,7 @@ use crate::visitors::return_to;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
-use svc_base::ids::SessionId;
+use svc_base::ids::{ProjectId, SessionId};
 
 /// Time within which a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK_SECONDS: i64 = 60;
@@ -78,22 +78,19 @@ impl Payments {
     ) -> Result<StartedCheckout, PaymentError> {
         let stripe = self.provider()?;
         let project = self.project_of(&page).await?;
-        let price = self.price(project, request.price.clone()).await?;
-        if !price.active {
-            return Err(PaymentError::PriceInactive);
-        }
+        let price = self.active_price(project, request.price.clone()).await?;
         // A visitor without a sign-in is recognised by a cookie alone, and of several none counts.
         let ambiguous = buyer.ambiguous;
         if ambiguous && buyer.user.is_none() {
             return Err(PaymentError::SeveralCookies);
         }
-        let (now, deployment) = (self.infra.clock.now(), page.id);
+        let now = self.infra.clock.now();
         let fresh = credential::random_secret(&self.infra.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
         let session = CheckoutSession {
             id: SessionId::new(&self.infra.clock, &self.infra.random)?,
             project,
-            deployment,
+            deployment: page.id,
             price: price.id.clone(),
             price_label: price.label.clone(),
             amount: price.amount,
@@ -118,10 +115,8 @@ impl Payments {
             ambiguous,
             host: buyer.host,
         };
-        let write = self
-            .infra
-            .control
-            .write(move |tx| store_session(tx, session, tokens, now));
+        let control = &self.infra.control;
+        let write = control.write(move |tx| store_session(tx, session, tokens, now));
         let UnansweredSession { id, token } = write.await?;
         fault::point("checkout.stored");
         let view = self
@@ -133,6 +128,15 @@ impl Payments {
         };
         let token = gives_cookie.then_some(token);
         Ok(StartedCheckout { view, token })
+    }
+
+    /// Finds a price that is offered.
+    async fn active_price(&self, project: ProjectId, price: String) -> Result<Price, PaymentError> {
+        let price = self.price(project, price).await?;
+        match price.active {
+            true => Ok(price),
+            false => Err(PaymentError::PriceInactive),
+        }
     }
 
     /// Whether a session still has a cookie. While the provider was asked, another click of the browser may have moved the session to a
