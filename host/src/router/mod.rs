@@ -64,6 +64,9 @@ use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
+use crate::visitors::email::routes as by_email;
+use crate::visitors::passkey::account::routes as passkeys;
+use crate::visitors::passkey::routes as by_passkey;
 use crate::visitors::routes as sign_in;
 
 /// The routers of the kinds of hosts.
@@ -264,6 +267,10 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/auth/providers", get(sign_in::providers))
         .route("/{slug}/auth/logout", post(sign_in::logout))
         .route(
+            "/{slug}/auth/passkeys",
+            limited(RateLimitRule::SignIn, get(passkeys::leave)),
+        )
+        .route(
             "/{slug}/payments/checkout",
             limited(RateLimitRule::Checkout, post(payments::checkout)),
         )
@@ -445,7 +452,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // The development issuer is not part of the service's description.
+        .routes(routes!(by_email::show, by_email::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(by_passkey::show, by_passkey::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
+        // What is for developing is not part of the service's description.
+        .route("/_svc/dev/mail", get(by_email::mailbox))
         .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))

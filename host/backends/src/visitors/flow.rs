@@ -204,7 +204,7 @@ impl Visitors {
         provider.kind.verify_sign_in(answer, &exchange).await
     }
 
-    fn find_offered_provider(
+    pub(super) fn find_offered_provider(
         &self,
         page: &FrontendWithSignIn,
         sign_in: &PendingSignIn,
@@ -214,7 +214,7 @@ impl Visitors {
         offered.ok_or_else(not_offered)
     }
 
-    fn issue_ticket(
+    pub(super) fn issue_ticket(
         &self,
         page: &FrontendWithSignIn,
         sign_in: PendingSignIn,
@@ -283,7 +283,7 @@ impl Visitors {
         }
     }
 
-    fn fail_sign_in(
+    pub(super) fn fail_sign_in(
         &self,
         origin: &str,
         sign_in: &PendingSignIn,

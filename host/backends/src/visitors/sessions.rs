@@ -12,7 +12,7 @@ use super::model::{
     SESSION_SECONDS, SessionTokenHash, VerifiedVisitor, VisitorError, VisitorId, VisitorSession,
 };
 use super::sign_in_page::FrontendWithSignIn;
-use super::{Visitors, store};
+use super::{Visitors, passkey, store};
 use crate::config::Config;
 use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
 use crate::deployments::serving::pages::{PageKind, ServedPage};
@@ -287,7 +287,7 @@ impl Visitors {
                 return Err(VisitorError::Gone);
             }
             let offers = projects::offers_provider(tx, &project, &provider, now)?;
-            if !offers {
+            if !offers || !passkey::store::admit(tx, &signed_in, now)? {
                 return Ok(false);
             }
             let visitor = store::upsert_visitor(tx, &project, &provider, &signed_in, &fresh, now)?;
