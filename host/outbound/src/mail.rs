@@ -198,7 +198,7 @@ impl Mailer {
     }
 
     async fn transport(&self) -> Result<&AsyncSmtpTransport<Tokio1Executor>, MailError> {
-        let build = async || self.server.transport().map_err(MailError::from);
+        let build = || std::future::ready(self.server.transport().map_err(MailError::from));
         self.transport.get_or_try_init(build).await
     }
 

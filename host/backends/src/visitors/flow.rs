@@ -275,11 +275,8 @@ impl Visitors {
         }
         let begun = self.begin_session(page, &sign_in.provider, visitor, before);
         match begun.await? {
-            Some(token) => Ok((Some(token), format!("{}{}", page.origin, sign_in.return_to))),
-            None => Ok((
-                None,
-                self.fail_sign_in(&page.origin, &sign_in, &not_offered()),
-            )),
+            Ok(token) => Ok((Some(token), format!("{}{}", page.origin, sign_in.return_to))),
+            Err(failure) => Ok((None, self.fail_sign_in(&page.origin, &sign_in, &failure))),
         }
     }
 

@@ -131,12 +131,6 @@ impl Visitors {
 
     /// Returns the prompts of the page of a sign-in.
     fn sign_in_prompts(&self, at: &OwnPageSignIn) -> Result<SignInPrompts, PasskeyError> {
-        let provider = passkey_provider(at)?;
-        let (challenge, bytes) = self.new_challenge(&at.sign_in.id, None)?;
-        let request = PasskeyPrompt {
-            options: provider.request_options(&bytes)?,
-            challenge,
-        };
         let handle = self
             .infra
             .random
@@ -148,9 +142,16 @@ impl Visitors {
             name: String::new(),
         };
         Ok(SignInPrompts {
-            request,
+            request: self.request_prompt(at)?,
             creation: self.creation_prompt(at, &account, &[])?,
         })
+    }
+
+    /// Returns the prompt for a known passkey.
+    fn request_prompt(&self, at: &OwnPageSignIn) -> Result<PasskeyPrompt, PasskeyError> {
+        let (challenge, bytes) = self.new_challenge(&at.sign_in.id, None)?;
+        let options = passkey_provider(at)?.request_options(&bytes)?;
+        Ok(PasskeyPrompt { options, challenge })
     }
 
     /// Returns the prompt for a new passkey of an account.
@@ -209,6 +210,7 @@ impl Visitors {
         }
     }
 
+    /// Verifies a known passkey; returns the visitor who has it.
     async fn verify_passkey(
         &self,
         at: &OwnPageSignIn,
@@ -231,7 +233,7 @@ impl Visitors {
         let counter = provider.verify_assertion(&assertion, &challenge.bytes, known)?;
         // Most devices count nothing, and there is nothing to write.
         if counter > 0 {
-            let id = passkey.credential_id;
+            let id = passkey.credential_id.clone();
             let write = self
                 .infra
                 .control
@@ -243,7 +245,8 @@ impl Visitors {
                 return Err(failure.into());
             }
         }
-        Ok(provider.visitor(account, PasskeyOfSignIn::Known))
+        let known = PasskeyOfSignIn::Known(passkey.credential_id);
+        Ok(provider.visitor(account, known))
     }
 
     /// Verifies a new passkey; returns the handle of the account that it was made for, too.

@@ -41,8 +41,8 @@ pub(in crate::visitors) struct ListedPasskey {
 /// Part of a passkey in a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PasskeyOfSignIn {
-    /// The account is known: it must be so when the sign-in is completed, too.
-    Known,
+    /// The passkey with this id is known: it must be so when the sign-in is completed, too.
+    Known(Vec<u8>),
     /// The account is made with this first passkey, when the sign-in is completed.
     New(NewPasskey),
 }

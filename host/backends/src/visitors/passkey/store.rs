@@ -86,7 +86,8 @@ pub(in crate::visitors) fn passkeys_of(
     Ok(Some((account, passkeys)))
 }
 
-/// Whether the account of a visitor is there when a session begins; a new one is made. A visitor of another provider has none.
+/// Whether the passkey of a visitor is there when a session begins; a new one is made, with its account. A visitor of another provider
+/// has none.
 pub(in crate::visitors) fn admit(
     tx: &Tx<'_>,
     who: &VerifiedVisitor,
@@ -94,9 +95,9 @@ pub(in crate::visitors) fn admit(
 ) -> Result<bool, Error> {
     match &who.passkey {
         None => Ok(true),
-        Some(PasskeyOfSignIn::Known) => Ok(tx
-            .prepare_cached("SELECT 1 FROM passkey_accounts WHERE handle = ?1")?
-            .exists([&who.subject])?),
+        Some(PasskeyOfSignIn::Known(credential_id)) => Ok(tx
+            .prepare_cached("SELECT 1 FROM passkeys WHERE credential_id = ?1 AND account = ?2")?
+            .exists(params![credential_id, who.subject])?),
         Some(PasskeyOfSignIn::New(NewPasskey(passkey))) => {
             if find(tx, &passkey.credential_id)?.is_some() {
                 return Ok(false);

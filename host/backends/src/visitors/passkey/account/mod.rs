@@ -1,7 +1,8 @@
 //! A visitor's visit of the account that their passkeys belong to: passkeys are added and removed there.
 //!
 //! It begins on the frontend. A ticket leads to a page of the server's own, because the frontend's owner must neither see nor change an
-//! account that visitors of other projects have, too: scripts are refused both steps, and the page is bound to the browser.
+//! account that visitors of other projects have, too: scripts are refused both steps, and the page is bound to the browser. Who has a
+//! domain can have its cookies, so that a visit from a domain shows a passkey of the account first.
 
 mod pages;
 pub mod routes;
@@ -34,6 +35,9 @@ struct PasskeyVisit {
     /// Handle of the account.
     #[serde(rename = "a")]
     account: String,
+    /// Whether the visitor may see and change the account: a session alone is not enough on a domain.
+    #[serde(rename = "c")]
+    is_confirmed: bool,
 }
 
 /// Account that is open on a page.
@@ -42,6 +46,7 @@ struct OpenAccount {
     at: OwnPageSignIn,
     account: PasskeyAccount,
     passkeys: Vec<ListedPasskey>,
+    is_confirmed: bool,
 }
 
 /// Result of a form of the page.
@@ -85,10 +90,12 @@ impl Visitors {
                 deployment: page.frontend.id,
                 provider: session.provider.clone(),
                 return_to: page.mounts.home(),
+                domain: page.domain_authority(),
                 browser: String::new(),
                 at: self.infra.clock.now().0,
             },
             account: account.handle,
+            is_confirmed: page.domain.is_none(),
         };
         let ticket = self
             .states
@@ -107,7 +114,7 @@ impl Visitors {
         let Some(visit) = opened else {
             return Err(VisitorError::UnknownSignIn.into());
         };
-        let PasskeyVisit { mut from, account } = visit;
+        let mut from = visit.from.clone();
         let page = self.sign_in_page_of(&from).await?;
         let now = self.infra.clock.now();
         let in_time = (0..TICKET_LIFETIME_MS).contains(&(now.0 - from.at));
@@ -117,13 +124,35 @@ impl Visitors {
             return Err(OwnPageEnd::Return(back));
         }
         from.browser = sha256_base64url(browser);
-        let visit = PasskeyVisit { from, account };
+        let path = self.visit_path(&PasskeyVisit { from, ..visit })?;
+        Ok(format!("{}{path}", self.infra.config.sites_url))
+    }
+
+    /// Seals a visit; returns the path of its page.
+    fn visit_path(&self, visit: &PasskeyVisit) -> Result<String, VisitorError> {
         let state = self
             .states
-            .seal_for(VISIT_PURPOSE, &visit, &self.infra.random)
-            .map_err(VisitorError::from)?;
-        let path = form_url(pages::PATH, &state);
-        Ok(format!("{}{path}", self.infra.config.sites_url))
+            .seal_for(VISIT_PURPOSE, visit, &self.infra.random)?;
+        Ok(form_url(pages::PATH, &state))
+    }
+
+    /// Confirms a visit by a passkey of its account; returns the path of the page that is open then.
+    async fn confirm_passkey_visit(
+        &self,
+        open: &OpenAccount,
+        answer: &PasskeyAnswer,
+    ) -> Result<String, PasskeyError> {
+        let visitor = self.verify_passkey(&open.at, answer).await?;
+        if visitor.subject != open.account.handle {
+            let cause = "the passkey is another account's";
+            return Err(invalid(SignInError::TokenInvalid, cause).into());
+        }
+        let visit = PasskeyVisit {
+            from: open.at.sign_in.clone(),
+            account: visitor.subject,
+            is_confirmed: true,
+        };
+        Ok(self.visit_path(&visit)?)
     }
 
     /// Opens the account of a visit, in the browser that has it.
@@ -136,22 +165,21 @@ impl Visitors {
         let state = state.ok_or_else(unknown)?;
         let opened = self.states.open_for(VISIT_PURPOSE, &state);
         let visit: PasskeyVisit = opened.ok_or_else(unknown)?;
-        let (from, handle) = (visit.from, visit.account);
+        let PasskeyVisit {
+            from,
+            account: handle,
+            is_confirmed,
+        } = visit;
         let page = self.sign_in_page_of(&from).await?;
         let ended = |failure: &SignInFailure| {
             OwnPageEnd::Return(self.fail_sign_in(&page.origin, &from, failure))
         };
+        let refused = |cause: &str| ended(&invalid(SignInError::StateInvalid, cause));
         if SignInStateSealer::is_expired(&from, self.infra.clock.now()) {
-            return Err(ended(&invalid(
-                SignInError::StateInvalid,
-                "the visit took too long",
-            )));
+            return Err(refused("the visit took too long"));
         }
         if browser.map(sha256_base64url).as_deref() != Some(from.browser.as_str()) {
-            return Err(ended(&invalid(
-                SignInError::StateInvalid,
-                "the visit is another browser's",
-            )));
+            return Err(refused("the visit is another browser's"));
         }
         let provider = match self.find_offered_provider(&page, &from) {
             Ok(provider) => provider,
@@ -162,10 +190,7 @@ impl Visitors {
             .control
             .read(move |c| store::passkeys_of(c, &handle));
         let Some((account, passkeys)) = read.await.map_err(VisitorError::from)? else {
-            return Err(ended(&invalid(
-                SignInError::StateInvalid,
-                "the account is gone",
-            )));
+            return Err(refused("the account is gone"));
         };
         Ok(OpenAccount {
             at: OwnPageSignIn {
@@ -176,6 +201,7 @@ impl Visitors {
             },
             account,
             passkeys,
+            is_confirmed,
         })
     }
 

@@ -12,6 +12,35 @@ use crate::visitors::passkey::pages::{SCRIPT, answer_fields, script_notes};
 /// Path of the page.
 pub(super) const PATH: &str = "/_svc/auth/passkeys";
 
+/// Renders the page that asks for a passkey before the account is shown; `wrong` describes why it is shown again.
+pub(super) fn confirmation_page(
+    open: &OpenAccount,
+    prompt: &PasskeyPrompt,
+    wrong: Option<&str>,
+) -> Markup {
+    page_shell(
+        "Passkeys",
+        &html! {
+            main {
+                h1 { "Passkeys" }
+                p { "Show one of your passkeys first: this page changes how you sign in here and on other pages." }
+                (script_notes(wrong))
+                form method="post" action=(open.at.form_url(PATH)) data-passkey="get" data-options=(prompt.options) {
+                    (answer_fields(prompt))
+                    button type="submit" { "Go on with a passkey" }
+                }
+                p { a.soft href=(back(open)) { "Back to the page" } }
+            }
+            script { (PreEscaped(SCRIPT)) }
+        },
+    )
+}
+
+/// Returns the address of the frontend that the visit began on.
+fn back(open: &OpenAccount) -> String {
+    format!("{}{}", open.at.page.origin, open.at.sign_in.return_to)
+}
+
 /// Renders the page; `wrong` describes why a form changed nothing.
 pub(super) fn account_page(
     open: &OpenAccount,
@@ -19,8 +48,6 @@ pub(super) fn account_page(
     wrong: Option<&str>,
 ) -> Markup {
     let action = open.at.form_url(PATH);
-    let page = &open.at.page;
-    let back = format!("{}{}", page.origin, open.at.sign_in.return_to);
     page_shell(
         "Passkeys",
         &html! {
@@ -44,7 +71,7 @@ pub(super) fn account_page(
                     (answer_fields(prompt))
                     button type="submit" { "Add a passkey" }
                 }
-                p { a.soft href=(back) { "Back to the page" } }
+                p { a.soft href=(back(open)) { "Back to the page" } }
             }
             script { (PreEscaped(SCRIPT)) }
         },

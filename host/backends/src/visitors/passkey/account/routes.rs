@@ -137,7 +137,7 @@ pub async fn show(
     params(("state" = Option<String>, Query, description = "Which visit this is.")),
     request_body(content = AccountForm, content_type = "application/x-www-form-urlencoded"),
     responses(
-        (status = 303, description = "To the page as it is now; or back to the frontend with `auth_error`."),
+        (status = 303, description = "To the page as it is now; or back to the frontend with `auth_error`. A visit from a domain is confirmed by a passkey first."),
         (status = 400, description = "The page again: its script did not run.", content_type = "text/html", body = String),
         (status = 409, description = "The page again: the last passkey stays, and an account has no more than 20.", content_type = "text/html", body = String)
     ),
@@ -172,6 +172,9 @@ async fn change(
     open: &OpenAccount,
     form: AccountForm,
 ) -> Result<Response, Problem> {
+    if !open.is_confirmed {
+        return confirm(visitors, open, form).await;
+    }
     let changed = match (form.remove, form.challenge, form.credential) {
         (Some(id), None, None) => {
             let id = URL_SAFE_NO_PAD.decode(id);
@@ -204,21 +207,55 @@ async fn change(
     page_response(visitors, open, StatusCode::CONFLICT, Some(wrong))
 }
 
+/// Takes the passkey that a visit is confirmed with, and nothing else.
+async fn confirm(
+    visitors: &Visitors,
+    open: &OpenAccount,
+    form: AccountForm,
+) -> Result<Response, Problem> {
+    let (None, Some(challenge), Some(credential)) = (form.remove, form.challenge, form.credential)
+    else {
+        return Err(invalid_request(
+            "The form has `challenge` and `credential`: a passkey of the account is shown first.",
+        ));
+    };
+    if credential.is_empty() {
+        return page_response(visitors, open, StatusCode::BAD_REQUEST, Some(NO_SCRIPT));
+    }
+    let answer = PasskeyAnswer {
+        challenge,
+        credential,
+    };
+    match visitors.confirm_passkey_visit(open, &answer).await {
+        Ok(path) => Ok(see_other(&path)),
+        Err(error) => end_response(visitors.end_passkey_page(&open.at, error)),
+    }
+}
+
+/// Answers the page with a new challenge: the account, or what asks for a passkey before it is shown.
 fn page_response(
     visitors: &Visitors,
     open: &OpenAccount,
     status: StatusCode,
     wrong: Option<&str>,
 ) -> Result<Response, Problem> {
-    let prompt = match visitors.another_passkey_prompt(open) {
+    let prompt = match open.is_confirmed {
+        true => visitors.another_passkey_prompt(open),
+        false => visitors.request_prompt(&open.at),
+    };
+    let prompt = match prompt {
         Ok(prompt) => prompt,
         Err(error) => return end_response(visitors.end_passkey_page(&open.at, error)),
+    };
+    let render = match open.is_confirmed {
+        true => pages::account_page,
+        false => pages::confirmation_page,
     };
     let page = OwnPage {
         status,
         origin: &open.at.page.origin,
         script: Some(SCRIPT),
-        markup: pages::account_page(open, &prompt, wrong),
+        markup: render(open, &prompt, wrong),
     };
     page.response()
 }
