@@ -324,6 +324,10 @@ impl Settings {
         let s3 = S3Settings::from_settings(content_url.as_ref().or(bucket), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         let sign_in = self.sign_in.checked(&sites)?;
+        let pages_reach_passkeys = sign_in.passkeys
+            && sites_domain
+                .as_ref()
+                .is_none_or(|domain| sign_in::is_within(&sites, domain));
         let smtp = self.smtp.map(SmtpSettings::checked).transpose()?;
         let mut providers = providers::check_providers(self.providers)?;
         if has_stand_ins && providers.is_empty() && smtp.is_none() && !sign_in.passkeys {
@@ -372,6 +376,7 @@ impl Settings {
             oauth: self.oauth.map(OauthSettings::checked).transpose()?,
             s3,
             sign_in,
+            pages_reach_passkeys,
             smtp,
             stripe: self
                 .stripe
@@ -442,6 +447,9 @@ pub struct Config {
     pub s3: Option<S3Settings>,
     /// Sign-in that needs no provider.
     pub sign_in: SignInSettings,
+    /// Whether browsers would let pages of projects ask for the passkeys of the sites host.
+    #[serde(skip)]
+    pub pages_reach_passkeys: bool,
     /// The mail server.
     pub smtp: Option<SmtpSettings>,
     /// The payment provider.

@@ -37,6 +37,15 @@ pub fn relying_party_id(sites: &Url) -> Option<&str> {
     (sites.scheme() == "https" || is_here).then_some(name)
 }
 
+/// Whether a page on a host, given with its port if it has one, could ask for the passkeys of a sites host: browsers let hosts below it.
+pub(super) fn is_within(sites: &Url, host: &str) -> bool {
+    let bare = host.split(':').next().unwrap_or_default();
+    relying_party_id(sites).is_some_and(|id| {
+        let above = bare.strip_suffix(id);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +67,21 @@ mod tests {
             let on = SignInSettings { passkeys: true };
             assert_eq!(on.checked(&sites).is_ok(), expected.is_some(), "{sites}");
             assert!(SignInSettings::default().checked(&sites).is_ok());
+        }
+    }
+
+    #[test]
+    fn hosts_below_the_sites_host_could_ask_for_its_passkeys() {
+        let sites = Url::parse("https://share.example.com").unwrap();
+        for (host, within) in [
+            ("share.example.com", true),
+            ("share.example.com:8443", true),
+            ("pages.share.example.com", true),
+            ("example.com", false),
+            ("notshare.example.com", false),
+            ("pages.example", false),
+        ] {
+            assert_eq!(is_within(&sites, host), within, "{host}");
         }
     }
 }
