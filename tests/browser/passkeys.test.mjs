@@ -104,6 +104,34 @@ test('a prompt that fails leaves the page as it was, and says so', async () => {
   await page.waitForURL(`${book}?auth_error=access_denied`);
 });
 
+test('a page of a project cannot ask for passkeys itself', async () => {
+  const { page, addDevice } = await openWithDevices();
+  await addDevice();
+  await create(page, 'Ada');
+  const said = await page.evaluate(() =>
+    navigator.credentials
+      .get({ publicKey: { challenge: new Uint8Array(32), rpId: 'localhost', userVerification: 'required' } })
+      .then(() => 'answered', (error) => error.name),
+  );
+  assert.equal(said, 'NotAllowedError');
+});
+
+test('a page that was open for too long asks with new challenges', async () => {
+  const { page, addDevice } = await openWithDevices();
+  await addDevice();
+  await create(page, 'Ada');
+  await page.evaluate(() => svc.auth.logout());
+  await page.clock.install();
+  await page.goto(`${book}/auth/login`);
+  const challenge = () => page.locator('#request input[name=challenge]').inputValue();
+  const first = await challenge();
+  await page.clock.fastForward('05:00');
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+  await page.waitForFunction((before) => document.querySelector('#request input[name=challenge]').value !== before, first);
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+  await page.getByText('Hello Ada').waitFor();
+});
+
 test('without scripts the page says what is missing', async () => {
   const { page } = await openPage(browser, new URL(book).origin, { scripts: false });
   await page.goto(`${book}/auth/login`);

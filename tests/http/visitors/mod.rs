@@ -9,6 +9,7 @@ mod dishonest_issuer;
 mod email_codes;
 mod github;
 pub(crate) mod guest_book;
+mod mail_server;
 mod own_secrets;
 mod owners;
 mod passkeys;

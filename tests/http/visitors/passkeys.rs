@@ -185,11 +185,53 @@ async fn a_page_asks_for_what_the_contract_says() {
     sent.await.problem(403, "origin_refused");
     // A name is required, and a script.
     let prompt = PasskeyPrompt::find(&sign_in.page, "create");
-    for (name, credential, said) in [(" ", "{}", "Give a name"), ("Ada", "", "script")] {
+    for (name, credential, said) in [
+        ("", "{}", "Give a name"),
+        (" ", "{}", "Give a name"),
+        ("Ada", "", "script"),
+    ] {
         let answer = sign_in.send(&prompt.form(Some(name), credential)).await;
         let answer = answer.expect(400);
         assert!(answer.text().contains(said), "{}", answer.text());
     }
+    assert_eq!(passkeys.counts(), [0, 0, 0]);
+}
+
+#[tokio::test]
+async fn pages_of_projects_cannot_ask_for_passkeys() {
+    let passkeys = Passkeys::start().await;
+    let mut browser = passkeys.book.browser();
+    let none = "publickey-credentials-create=(), publickey-credentials-get=()";
+    for url in [passkeys.book.url(""), passkeys.book.url("/auth/status")] {
+        let page = browser.get(&url).await.expect(200);
+        assert_eq!(page.header("permissions-policy"), Some(none), "{url}");
+    }
+    let mut sign_in = passkeys.begin().await;
+    let own = sign_in.browser.get(&sign_in.at).await.expect(200);
+    assert_eq!(own.header("permissions-policy"), None);
+    // Where there are no passkeys, pages have what browsers give them.
+    let book = GuestBook::with_dev_provider().await;
+    let page = book.browser().get(&book.url("")).await.expect(200);
+    assert_eq!(page.header("permissions-policy"), None);
+}
+
+#[tokio::test]
+async fn a_passkey_that_is_removed_meanwhile_begins_no_session() {
+    let passkeys = Passkeys::start().await;
+    let book = &passkeys.book;
+    let mut device = Authenticator::default();
+    let mut browser = passkeys.create(&mut device, "Ada").await;
+    let id = text(&book.user(&mut browser).await["id"]);
+    let mut sign_in = passkeys.begin().await;
+    let prompt = PasskeyPrompt::find(&sign_in.page, "get");
+    let form = prompt.form(None, &device.get(&prompt.options, passkeys.sites()));
+    let sent = sign_in.send(&form).await.expect(303);
+    let fixture = &book.fixture;
+    let visitor = format!("/{}/visitors/{id}", fixture.project);
+    let gone = fixture.owner.delete(&fixture.server, &visitor).await;
+    gone.expect(204);
+    let (end, _) = sign_in.browser.follow(&sign_in.at, sent).await;
+    assert_eq!(end, book.url("?a=b&auth_error=token_invalid"));
     assert_eq!(passkeys.counts(), [0, 0, 0]);
 }
 

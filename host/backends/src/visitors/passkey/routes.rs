@@ -124,18 +124,18 @@ async fn take_answer(
     form: PasskeyForm,
 ) -> Result<Response, Problem> {
     let again = |shown| page_response(visitors, at, StatusCode::BAD_REQUEST, shown);
-    let typed = form.name.unwrap_or_default();
+    let typed = form.name.as_deref();
     if form.credential.is_empty() {
-        return again((&typed, Some(NO_SCRIPT)));
+        return again((typed.unwrap_or_default(), Some(NO_SCRIPT)));
     }
     let answer = PasskeyAnswer {
         challenge: form.challenge,
         credential: form.credential,
     };
-    let signed_in: Result<String, OwnPageEnd> = match (typed.is_empty(), checked_name(&typed)) {
-        (true, _) => visitors.sign_in_with_passkey(at, &answer).await,
-        (false, Some(name)) => visitors.sign_in_with_new_passkey(at, name, &answer),
-        (false, None) => return again((&typed, Some(NO_NAME))),
+    let signed_in: Result<String, OwnPageEnd> = match (typed, typed.and_then(checked_name)) {
+        (None, _) => visitors.sign_in_with_passkey(at, &answer).await,
+        (Some(_), Some(name)) => visitors.sign_in_with_new_passkey(at, name, &answer),
+        (Some(typed), None) => return again((typed, Some(NO_NAME))),
     };
     match signed_in {
         Ok(location) => Ok(see_other(&location)),
