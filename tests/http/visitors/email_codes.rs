@@ -482,8 +482,10 @@ async fn while_developing_mails_are_shown() {
         names.collect::<Vec<_>>()
     };
     let mut browser = book.browser();
-    // Only a project that names it offers it.
+    // Only a project that names it offers it; a page can ask for it all the same.
     assert_eq!(offered(&mut browser).await, ["dev"]);
+    let (at, form) = browser.open(&book.url("/auth/login?provider=email")).await;
+    assert!(form.expect(200).text().contains("name=\"email\""), "{at}");
     let path = format!("/{}", fixture.project);
     let both = json!({ "allowed_providers": ["email"] });
     let patch = fixture

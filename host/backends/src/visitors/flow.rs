@@ -61,8 +61,8 @@ impl Visitors {
         let provider = match request.provider {
             None if offered.len() > 1 => return Ok(SignInStart::Choose { offered, return_to }),
             None => Arc::clone(&offered[0]),
-            Some(name) => match offered.iter().find(|one| one.settings.name == name) {
-                Some(provider) => Arc::clone(provider),
+            Some(name) => match self.find_allowed_provider(&page.project, &name) {
+                Some(provider) => provider,
                 None => {
                     // An unknown name is a visitor's text, so it is not logged.
                     let known = self.providers.find_by_name(&name);
@@ -209,9 +209,8 @@ impl Visitors {
         page: &FrontendWithSignIn,
         sign_in: &PendingSignIn,
     ) -> Result<Arc<SignInProvider>, SignInFailure> {
-        let mut offered = self.offered_providers(&page.project).into_iter();
-        let offered = offered.find(|one| one.settings.name == sign_in.provider);
-        offered.ok_or_else(not_offered)
+        let allowed = self.find_allowed_provider(&page.project, &sign_in.provider);
+        allowed.ok_or_else(not_offered)
     }
 
     pub(super) fn issue_ticket(

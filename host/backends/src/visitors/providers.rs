@@ -40,7 +40,8 @@ impl SignInProvider {
         self.kind.send_test_mail(address).await
     }
 
-    /// Whether only projects that name the provider offer it: mails that are shown instead of sent are for who wants to see them.
+    /// Whether only projects that name the provider offer it, and others have it for pages that name it: mails that are shown instead of
+    /// sent are for who wants to see them.
     fn is_offered_by_name_alone(&self) -> bool {
         self.kind
             .email()
