@@ -223,7 +223,9 @@ impl DomainGuestBook {
         let (page, shown) = browser.open(&self.url("/auth/login")).await;
         let prompt = PasskeyPrompt::find(shown.expect(200).text(), "create");
         let made = device.create(&prompt.options, &self.book.sites);
-        let sent = browser.submit(&page, &prompt.form(Some("Ada"), &made)).await;
+        let sent = browser
+            .submit(&page, &prompt.form(Some("Ada"), &made))
+            .await;
         let (end, _) = browser.follow(&page, sent.expect(303)).await;
         assert_eq!(end, self.url(""));
         browser
@@ -242,7 +244,11 @@ async fn a_session_of_a_domain_alone_opens_no_account_of_passkeys() {
     // Who has the domain can have the cookie, and with it what the visitor has here; the account is not theirs.
     let (visit, shown) = browser.open(&at.url("/auth/passkeys")).await;
     let shown = shown.expect(200);
-    assert!(!shown.text().contains("name=\"remove\""), "{}", shown.text());
+    assert!(
+        !shown.text().contains("name=\"remove\""),
+        "{}",
+        shown.text()
+    );
     assert!(!shown.text().contains("data-passkey=\"create\""));
     let refused = browser.submit(&visit, "remove=AAAA").await;
     refused.problem(400, "invalid_request");

@@ -73,7 +73,10 @@ async fn what_is_not_on_this_machine_is_told_nothing_without_tls() {
     assert!(sent.success, "{sent:?}");
     let mail = sink.newest();
     assert!(mail.is_encrypted, "{mail:?}");
-    assert_eq!((mail.to.as_str(), sink.mails().len()), ("ada@example.com", 1));
+    assert_eq!(
+        (mail.to.as_str(), sink.mails().len()),
+        ("ada@example.com", 1)
+    );
     // A certificate that nobody vouches for, and no TLS at all.
     for (smtp, believed) in [(&sink, &other), (&plain, &certificate)] {
         let refused = send(smtp, believed).await;
