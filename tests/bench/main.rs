@@ -49,6 +49,7 @@ mod startup;
 mod tenant;
 mod views;
 mod visitor_identity;
+mod visitor_sign_ins;
 mod worker_pool;
 
 use anyhow::Context as _;
@@ -87,7 +88,8 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("history", |run, goals| history::measure(&run.bench, goals)),
     ("identity", |run, goals| {
-        visitor_identity::measure(&run.bench, goals)
+        visitor_identity::measure(&run.bench, goals)?;
+        visitor_sign_ins::measure(&run.bench, goals)
     }),
     ("pocketbase", |run, goals| {
         pocketbase::measure(&run.bench, run.arguments.pocketbase.clone(), goals)

@@ -52,6 +52,7 @@ function watch(tab, id, options) {
 
 const seenEvents = (tab) => tab.evaluate(() => window.seen);
 const roomState = (tab) => tab.evaluate(() => window.room.state);
+const roomMembers = (tab) => tab.evaluate(() => window.room.members.map((member) => member.client_id));
 const waitForEvents = (tab, name, count = 1) =>
   tab.waitForFunction(
     ([name, count]) => window.seen.filter(([event]) => event === name).length >= count,
@@ -86,6 +87,8 @@ test('a room tells of everything that happens in it', async () => {
     await watch(two.page, 'a');
     await waitForEvents(two.page, 'open');
     await waitForEvents(one.page, 'join');
+    assert.equal((await roomMembers(one.page)).length, 2);
+    assert.deepEqual(await roomMembers(one.page), await roomMembers(two.page));
     assert.equal(await two.page.evaluate(() => window.room.send('move', { x: 1 }, 'm1')), true);
     assert.equal(await two.page.evaluate(() => window.room.send('empty')), true);
     await waitForEvents(one.page, 'message', 2);
@@ -96,6 +99,8 @@ test('a room tells of everything that happens in it', async () => {
     await two.page.evaluate(() => window.room.close());
     await waitForEvents(two.page, 'close');
     await waitForEvents(one.page, 'leave');
+    assert.equal((await roomMembers(one.page)).length, 1);
+    assert.deepEqual(await roomMembers(two.page), []);
     await waitForEvents(one.page, 'presence', 3);
     const [first, second] = [await seenEvents(one.page), await seenEvents(two.page)];
     const of = (all, name) => all.filter(([event]) => event === name).map(([, what]) => what);

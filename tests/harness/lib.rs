@@ -1,12 +1,14 @@
 //! Harness of the tests: the real server, in this process or as one of its own, and its answers.
 
 mod answer;
+pub mod authenticator;
 mod blind_relay;
 pub mod browser;
 pub mod bucket;
 pub mod cluster;
 pub mod disk;
 pub mod dns;
+pub mod fake_smtp;
 pub mod fake_stripe;
 mod fault_points;
 mod file_model;

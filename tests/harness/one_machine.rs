@@ -45,6 +45,7 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
             "sharing::a_token_deletes_",
             "sharing::the_answer_to_a_key_is_replayed",
             "statements::internal_tables",
+            "visitors::passkeys::an_account_is_somebody_else",
             "visits::a_stop_writes_down",
         ],
     ),

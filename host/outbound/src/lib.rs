@@ -1,9 +1,11 @@
-//! The HTTP client for other servers: every call is bounded in time and in bytes, and follows no redirect.
+//! The clients for other servers. Of the HTTP client every call is bounded in time and in bytes, and follows no redirect.
 //!
 //! Root certificates are the machine's. A machine without any, such as an empty container, speaks no HTTPS. The program has no
 //! list of its own: that would grow old with the binary, and nobody could remove an authority.
 
 #![forbid(unsafe_code)]
+
+pub mod mail;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;

@@ -4,6 +4,7 @@
 //! of the specification: the router checks path and method, a route's layer the rate limit, a handler's extractors the credential and the
 //! declared length; then the handler runs.
 
+mod passkey_policy;
 pub mod paths;
 mod probes;
 
@@ -31,6 +32,7 @@ use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
+use crate::config::Config;
 use crate::deployments::files::routes as files;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
@@ -64,11 +66,15 @@ use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
+use crate::visitors::email::routes as by_email;
+use crate::visitors::passkey::account::routes as passkeys;
+use crate::visitors::passkey::routes as by_passkey;
 use crate::visitors::routes as sign_in;
 
 /// The routers of the kinds of hosts.
 #[derive(Clone, Debug)]
 pub struct HostRouters {
+    config: Arc<Config>,
     api: Router,
     project: Router,
     preview: Router,
@@ -105,6 +111,7 @@ impl HostRouters {
             None => api,
         };
         Self {
+            config: Arc::clone(&app.config),
             api: with_fallbacks(
                 api.route_layer(middleware::from_fn(record_matched_route)),
                 app,
@@ -125,8 +132,10 @@ impl HostRouters {
 
     /// Answers a request to a host.
     pub async fn answer(&self, host: &HostKind, request: Request) -> Response {
+        let has_passkeys = passkey_policy::reaches_passkeys(&self.config, host, &request);
         let answer = self.get(host, &request).clone().call(request).await;
-        answer.unwrap_or_else(|never| match never {})
+        let answer = answer.unwrap_or_else(|never| match never {});
+        passkey_policy::refuse_passkeys(has_passkeys, answer)
     }
 
     /// Returns the router of a request to a host.
@@ -166,9 +175,9 @@ pub fn reads_page(host: &HostKind, method: &Method, uri: &Uri) -> bool {
 /// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
 pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
     let slug = slug_of_path(&request.uri).unwrap_or_default();
-    pages::show(&app.serving, host, slug, request)
-        .await
-        .into_response()
+    let shown = pages::show(&app.serving, host, slug, request).await;
+    let has_passkeys = passkey_policy::is_reached(&app.config, host);
+    passkey_policy::refuse_passkeys(has_passkeys, shown.into_response())
 }
 
 /// Whether a request is a view of a file below an address that may be a site's, which [`view_file`] answers as the route
@@ -189,7 +198,8 @@ pub async fn view_file(
     let slug = slug_of_file(parts.uri.path()).unwrap_or_default();
     let showing = pages::show_file(&app.serving, (host, at_root), slug, &parts);
     // It is larger than the answer to a page's view, which has no room for it.
-    Box::pin(showing).await.into_response()
+    let shown = Box::pin(showing).await.into_response();
+    passkey_policy::refuse_passkeys(passkey_policy::is_reached(&app.config, host), shown)
 }
 
 /// Whether a request is a call of an action, which [`call`] answers as the route `POST /{slug}/api/op` does.
@@ -263,6 +273,10 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/auth/status", get(sign_in::status))
         .route("/{slug}/auth/providers", get(sign_in::providers))
         .route("/{slug}/auth/logout", post(sign_in::logout))
+        .route(
+            "/{slug}/auth/passkeys",
+            limited(RateLimitRule::SignIn, get(passkeys::leave)),
+        )
         .route(
             "/{slug}/payments/checkout",
             limited(RateLimitRule::Checkout, post(payments::checkout)),
@@ -445,7 +459,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // The development issuer is not part of the service's description.
+        .routes(routes!(by_email::show, by_email::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(by_passkey::show, by_passkey::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
+        // What is for developing is not part of the service's description.
+        .route("/_svc/dev/mail", get(by_email::mailbox))
         .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))

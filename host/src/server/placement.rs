@@ -165,7 +165,8 @@ fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestP
 pub(super) fn is_repeatable(method: &Method, path: &str) -> bool {
     let is_sign_in = path.starts_with("/_svc/auth/")
         || path.ends_with("/auth/login")
-        || path.ends_with("/auth/complete");
+        || path.ends_with("/auth/complete")
+        || path.ends_with("/auth/passkeys");
     method.is_safe() && !is_sign_in
 }
 
@@ -218,6 +219,9 @@ mod tests {
             ("POST /_svc/share", "control"),
             ("POST /_svc/share/delete", "control"),
             ("GET /_svc/auth/callback/google", "control"),
+            ("POST /_svc/auth/email", "control"),
+            ("POST /_svc/auth/passkey", "control"),
+            ("GET /room/auth/passkeys", "control"),
             ("POST /_svc/webhooks/stripe", "control"),
             ("GET /llms.txt", "any"),
             ("GET /problems/not_found", "any"),
@@ -314,6 +318,8 @@ mod tests {
             (Method::GET, "/room/auth/login", false),
             (Method::GET, "/room/auth/complete", false),
             (Method::GET, "/_svc/auth/callback/google", false),
+            (Method::GET, "/_svc/auth/passkeys", false),
+            (Method::GET, "/room/auth/passkeys", false),
             (Method::GET, "/room/auth/status", true),
         ] {
             assert_eq!(is_repeatable(&method, path), repeatable, "{method} {path}");

@@ -2,8 +2,11 @@
 
 use http::{HeaderMap, HeaderName, Method, header};
 use serde_json::{Value, json};
+use svc::config::{Settings, SignInSettings, SmtpSettings};
+use svc_tests::authenticator::{Authenticator, PasskeyPrompt};
 use svc_tests::browser::{Browser, location};
 use svc_tests::dns::DnsServer;
+use svc_tests::fake_smtp::FakeSmtp;
 use svc_tests::{ReadAnswer, Socket};
 
 use super::{NAME, use_dns};
@@ -24,9 +27,13 @@ struct DomainGuestBook {
 
 impl DomainGuestBook {
     async fn new() -> Self {
+        Self::with_settings(|settings| settings.dev = true).await
+    }
+
+    async fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
         let dns = DnsServer::start().await;
         let book = GuestBook::with_settings(|settings| {
-            settings.dev = true;
+            change(settings);
             use_dns(settings, &dns);
         });
         let book = book.await;
@@ -175,6 +182,100 @@ async fn visitors_sign_in_on_the_domain_that_they_are_on() {
     let out = browser.send_request(Method::POST, &url, origin_header(&at.origin), None);
     out.await.expect(204);
     assert_eq!(at.user(&mut browser, &at.origin).await, json!(null));
+}
+
+#[tokio::test]
+async fn a_code_signs_in_on_the_domain_that_its_visitor_is_on() {
+    let smtp = FakeSmtp::start().await;
+    let settings = SmtpSettings {
+        url: smtp.url(),
+        from: "codes@sender.example".to_owned(),
+        name: None,
+    };
+    let at = DomainGuestBook::with_settings(|all| all.smtp = Some(settings)).await;
+    let mut browser = at.book.browser();
+    let (page, form) = browser
+        .open(&at.url("/auth/login?return_to=/room?a=b"))
+        .await;
+    let begins = format!("{}/_svc/auth/email?state=", at.book.sites);
+    assert!(page.starts_with(&begins), "{page}");
+    let form = form.expect(200);
+    let policy = form.header("content-security-policy").unwrap();
+    assert!(policy.contains(&at.origin), "{policy}");
+    let asked = browser.submit(&page, "email=ada%40example.com").await;
+    asked.expect(200);
+    let mail = smtp.newest();
+    assert!(mail.content.contains(NAME), "{}", mail.content);
+    let sent = browser
+        .submit(&page, &format!("code={}", mail.code()))
+        .await;
+    let (end, _) = browser.follow(&page, sent.expect(303)).await;
+    assert_eq!(end, at.url("?a=b"));
+    let user = at.user(&mut browser, &at.origin).await;
+    assert_eq!(user["email"], "ada@example.com");
+    assert_eq!(at.user(&mut browser, &at.book.origin).await, json!(null));
+}
+
+impl DomainGuestBook {
+    /// Makes an account on the domain with a device; returns the browser that it signed in.
+    async fn create_passkey(&self, device: &mut Authenticator) -> Browser {
+        let mut browser = self.book.browser();
+        let (page, shown) = browser.open(&self.url("/auth/login")).await;
+        let prompt = PasskeyPrompt::find(shown.expect(200).text(), "create");
+        let made = device.create(&prompt.options, &self.book.sites);
+        let sent = browser
+            .submit(&page, &prompt.form(Some("Ada"), &made))
+            .await;
+        let (end, _) = browser.follow(&page, sent.expect(303)).await;
+        assert_eq!(end, self.url(""));
+        browser
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_a_domain_alone_opens_no_account_of_passkeys() {
+    let on = SignInSettings { passkeys: true };
+    let at = DomainGuestBook::with_settings(|settings| settings.sign_in = on).await;
+    let (mut ada, mut eve) = (Authenticator::default(), Authenticator::default());
+    let mut browser = at.create_passkey(&mut ada).await;
+    at.create_passkey(&mut eve).await;
+    let user = at.user(&mut browser, &at.origin).await;
+    assert_eq!(user["provider"], "passkey");
+    // Who has the domain can have the cookie, and with it what the visitor has here; the account is not theirs.
+    let (visit, shown) = browser.open(&at.url("/auth/passkeys")).await;
+    let shown = shown.expect(200);
+    assert!(
+        !shown.text().contains("name=\"remove\""),
+        "{}",
+        shown.text()
+    );
+    assert!(!shown.text().contains("data-passkey=\"create\""));
+    let refused = browser.submit(&visit, "remove=AAAA").await;
+    refused.problem(400, "invalid_request");
+    let sites = &at.book.sites;
+    let prompt = PasskeyPrompt::find(shown.text(), "get");
+    let form = prompt.form(None, &eve.get(&prompt.options, sites));
+    let refused = browser.submit(&visit, &form).await.expect(303);
+    let back = location(&visit, &refused);
+    assert_eq!(back, at.url("?auth_error=token_invalid"));
+    // A passkey of the account opens it.
+    let shown = browser.get(&visit).await.expect(200);
+    let prompt = PasskeyPrompt::find(shown.text(), "get");
+    let form = prompt.form(None, &ada.get(&prompt.options, sites));
+    let opened = browser.submit(&visit, &form).await.expect(303);
+    let (account, shown) = browser.follow(&visit, opened).await;
+    let shown = shown.expect(200);
+    assert!(shown.text().contains("name=\"remove\""), "{}", shown.text());
+    let prompt = PasskeyPrompt::find(shown.text(), "create");
+    let mut second = Authenticator::default();
+    let form = prompt.form(None, &second.create(&prompt.options, sites));
+    let added = browser.submit(&account, &form).await.expect(303);
+    let (_, shown) = browser.follow(&account, added).await;
+    let passkeys = shown.expect(200);
+    assert_eq!(passkeys.text().matches("name=\"remove\"").count(), 2);
+    // The visit ends with the domain.
+    at.remove().await;
+    assert_eq!(browser.get(&account).await.status, 404);
 }
 
 #[tokio::test]

@@ -19,11 +19,11 @@ use crate::owner::text;
 use crate::svc;
 
 /// A page of a server that is a process, so that its whole log can be read.
-struct Page {
+pub(super) struct Page {
     /// The page's own address.
-    url: String,
+    pub(super) url: String,
     /// The sites host.
-    sites: String,
+    pub(super) sites: String,
 }
 
 /// Answers and secrets of one sign-in.
@@ -161,8 +161,16 @@ async fn start_installation<'a>(
         )
         .unwrap();
     }
-    config.insert_str(0, "access_log = true\n");
-    config.push_str("[limits]\nsign_in_burst = 100000\n");
+    start_with_tables(root, &config, credential).await
+}
+
+/// An installation with a page, and with these tables in its settings. Its log is as talkative as can be.
+pub(super) async fn start_with_tables<'a>(
+    root: &TempDir,
+    tables: &str,
+    credential: &'a mut String,
+) -> (OwnerProcess<'a>, Page) {
+    let config = format!("access_log = true\n{tables}[limits]\nsign_in_burst = 100000\n");
     let file = root.path().join("svc.toml");
     std::fs::write(&file, config).unwrap();
     let data = root.path().join("data");
@@ -283,7 +291,7 @@ async fn neither_log_nor_answers_tell_what_a_sign_in_is_made_of() {
 }
 
 /// The log with the line of everything that was answered so far: it is written behind the answers.
-async fn whole_log(process: &Process) -> String {
+pub(super) async fn whole_log(process: &Process) -> String {
     let last = process.get("/healthz").await;
     let id = last.header("x-request-id").unwrap().to_owned();
     let log = async || Some(process.stderr()).filter(|log| log.contains(&id));

@@ -13,6 +13,8 @@ const PROVIDER: &str =
 const OAUTH: &str = "[oauth]\nissuer = 'https://id.example'\naudience = 'https://svc.example'\n";
 const STRIPE: &str = "[stripe]\nsecret_key = 'sk_test_1'\nwebhook_secret = 'whsec_1'\n";
 
+const SMTP: &str = "[smtp]\nurl = 'smtps://me:sesame@mail.example'\nfrom = 'codes@svc.example'\n";
+
 /// A server that must refuse to start. Dropping it kills the process.
 struct RefusedStart(Child);
 
@@ -52,6 +54,7 @@ async fn a_mistake_stops_the_start_and_is_named() {
     let provider = |from: &str, to: &str| PROVIDER.replace(from, to);
     let oauth = |from: &str, to: &str| OAUTH.replace(from, to);
     let stripe = |from: &str, to: &str| STRIPE.replace(from, to);
+    let smtp = |from: &str, to: &str| SMTP.replace(from, to);
     let wrong = [
         (provider("'acme'", "'Acme'"), "providers[0].name"),
         (provider("'acme'", "''"), "providers[0].name"),
@@ -116,12 +119,34 @@ async fn a_mistake_stops_the_start_and_is_named() {
             "stripe.api_base",
         ),
         (format!("{STRIPE}price = 'x'"), "price"),
+        (
+            "base_url = 'http://svc.example'\n[sign_in]\npasskeys = true\n".to_owned(),
+            "sign_in.passkeys",
+        ),
+        ("[sign_in]\npasskey = true\n".to_owned(), "passkey"),
+        (
+            format!(
+                "[sign_in]\npasskeys = true\n{}",
+                provider("'acme'", "'passkey'")
+            ),
+            "providers.passkey",
+        ),
+        (smtp("smtps://", "https://"), "smtp.url"),
+        (smtp("mail.example", "mail.example/x"), "smtp.url"),
+        (smtp("'codes@svc.example'", "'codes'"), "smtp.from"),
+        (smtp("from = 'codes@svc.example'\n", ""), "from"),
+        (format!("{SMTP}name = ''"), "smtp.name"),
+        (format!("{SMTP}password = 'x'"), "password"),
+        (
+            format!("{SMTP}{}", provider("'acme'", "'email'")),
+            "providers.email",
+        ),
     ];
     let tried = wrong.into_iter().map(async |(config, named)| {
         let (said, wrong) = run_refused_start(&config).await;
         assert_eq!(said, "", "{config}");
         assert!(wrong.contains(named), "{config}: {wrong}");
-        for secret in ["sk_test_1", "whsec_1"] {
+        for secret in ["sk_test_1", "whsec_1", "sesame"] {
             assert!(!wrong.contains(secret), "{config}: {wrong}");
         }
     });

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::store;
+use super::{passkey, store};
 use crate::control::{ControlDatabase, Error};
 use svc_base::ids::{DeploymentId, ProjectId};
 
@@ -35,6 +35,12 @@ pub async fn check(
                 .leftovers
                 .push(format!("sessions on frontend {frontend}, which is gone"));
         }
+    }
+    let unlinked = control.read(passkey::store::count_unlinked).await?;
+    if unlinked > 0 {
+        found.errors.push(format!(
+            "{unlinked} accounts of passkeys that no visitor is linked to"
+        ));
     }
     let odd = control.read(store::count_malformed_rows).await?;
     if odd > 0 {

@@ -8,8 +8,8 @@ use crate::deployments::serving::PageMounts;
 use crate::http::cookies::{HostCookie, host_token, host_tokens};
 use svc_base::ids::DeploymentId;
 
-/// Lifetime of the browser cookie, in seconds.
-const BROWSER_COOKIE_SECONDS: i64 = 600;
+/// Lifetime of the browser cookie, in seconds: that of a sign-in, of a code that is sent at its end, and of a ticket.
+const BROWSER_COOKIE_SECONDS: i64 = 1_260;
 
 /// Name of the cookie that ties a sign-in to a browser.
 ///

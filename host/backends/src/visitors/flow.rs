@@ -61,8 +61,8 @@ impl Visitors {
         let provider = match request.provider {
             None if offered.len() > 1 => return Ok(SignInStart::Choose { offered, return_to }),
             None => Arc::clone(&offered[0]),
-            Some(name) => match offered.iter().find(|one| one.settings.name == name) {
-                Some(provider) => Arc::clone(provider),
+            Some(name) => match self.find_allowed_provider(&page.project, &name) {
+                Some(provider) => provider,
                 None => {
                     // An unknown name is a visitor's text, so it is not logged.
                     let known = self.providers.find_by_name(&name);
@@ -204,17 +204,16 @@ impl Visitors {
         provider.kind.verify_sign_in(answer, &exchange).await
     }
 
-    fn find_offered_provider(
+    pub(super) fn find_offered_provider(
         &self,
         page: &FrontendWithSignIn,
         sign_in: &PendingSignIn,
     ) -> Result<Arc<SignInProvider>, SignInFailure> {
-        let mut offered = self.offered_providers(&page.project).into_iter();
-        let offered = offered.find(|one| one.settings.name == sign_in.provider);
-        offered.ok_or_else(not_offered)
+        let allowed = self.find_allowed_provider(&page.project, &sign_in.provider);
+        allowed.ok_or_else(not_offered)
     }
 
-    fn issue_ticket(
+    pub(super) fn issue_ticket(
         &self,
         page: &FrontendWithSignIn,
         sign_in: PendingSignIn,
@@ -275,15 +274,12 @@ impl Visitors {
         }
         let begun = self.begin_session(page, &sign_in.provider, visitor, before);
         match begun.await? {
-            Some(token) => Ok((Some(token), format!("{}{}", page.origin, sign_in.return_to))),
-            None => Ok((
-                None,
-                self.fail_sign_in(&page.origin, &sign_in, &not_offered()),
-            )),
+            Ok(token) => Ok((Some(token), format!("{}{}", page.origin, sign_in.return_to))),
+            Err(failure) => Ok((None, self.fail_sign_in(&page.origin, &sign_in, &failure))),
         }
     }
 
-    fn fail_sign_in(
+    pub(super) fn fail_sign_in(
         &self,
         origin: &str,
         sign_in: &PendingSignIn,

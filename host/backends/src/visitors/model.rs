@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::passkey::PasskeyOfSignIn;
 use crate::control;
 use crate::deployments::serving::PageLookupError;
 use crate::http::hosts::HostKind;
@@ -97,6 +98,8 @@ pub struct VerifiedVisitor {
     /// Identifier of the visitor at the issuer.
     pub subject: String,
     pub profile: VisitorProfile,
+    /// Passkey that the visitor has signed in with.
+    pub passkey: Option<PasskeyOfSignIn>,
 }
 
 /// SHA-256 of a session token; the token itself is not stored.

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::kinds::SignInProviderClient;
-use crate::config::{IssuerAddressError, ProviderSettings as Settings};
+use super::kinds::email::EmailProvider;
+use super::kinds::{ProviderResources, SignInProviderClient};
+use crate::config::{Config, ProviderSettings as Settings};
 use crate::outbound::OutboundClient;
+use crate::outbound::mail::MailAddress;
 use svc_base::clock::Clock;
+use svc_base::random::Random;
 
 /// Maximum number of sign-ins that use one provider at the same time.
 const MAX_CONCURRENT_SIGN_INS: usize = 64;
@@ -31,22 +34,42 @@ impl SignInProvider {
     pub async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         self.kind.find_faults(redirect_uri).await
     }
+
+    /// Sends a mail as its codes are sent; returns the faults, described for the operator. `None` if the provider sends no mails.
+    pub async fn send_test_mail(&self, address: MailAddress) -> Option<Vec<String>> {
+        self.kind.send_test_mail(address).await
+    }
+
+    /// Whether only projects that name the provider offer it, and others have it for pages that name it: mails that are shown instead of
+    /// sent are for who wants to see them.
+    fn is_offered_by_name_alone(&self) -> bool {
+        self.kind
+            .email()
+            .is_some_and(|email| email.mailbox().is_some())
+    }
 }
 
 impl SignInProviders {
     /// Creates the providers from their settings.
     ///
     /// # Errors
-    /// An address that cannot be called; the checks of the settings refuse it before.
+    /// An address that cannot be called; the checks of the settings refuse it before. No randomness.
     pub fn new(
-        settings: &[Settings],
+        config: &Config,
         outbound: &OutboundClient,
         clock: &Clock,
-    ) -> Result<Self, IssuerAddressError> {
-        let made = settings.iter().map(|settings| {
+        random: &Random,
+    ) -> anyhow::Result<Self> {
+        let with = ProviderResources {
+            config,
+            outbound,
+            clock,
+            random,
+        };
+        let made = config.providers.iter().map(|settings| {
             Ok(Arc::new(SignInProvider {
                 settings: settings.clone(),
-                kind: SignInProviderClient::from_settings(settings, outbound, clock)?,
+                kind: SignInProviderClient::from_settings(settings, with)?,
                 permits: Semaphore::new(MAX_CONCURRENT_SIGN_INS),
             }))
         });
@@ -63,7 +86,15 @@ impl SignInProviders {
         &'a self,
         allowed: Option<&'a [String]>,
     ) -> impl Iterator<Item = &'a Arc<SignInProvider>> {
-        let listed = move |name: &String| allowed.is_none_or(|list| list.contains(name));
-        self.0.iter().filter(move |one| listed(&one.settings.name))
+        let listed = move |one: &SignInProvider| match allowed {
+            Some(list) => list.contains(&one.settings.name),
+            None => !one.is_offered_by_name_alone(),
+        };
+        self.0.iter().filter(move |one| listed(one))
+    }
+
+    /// Returns the provider that sends codes by e-mail, if there is one.
+    pub(super) fn email(&self) -> Option<&EmailProvider> {
+        self.0.iter().find_map(|one| one.kind.email())
     }
 }

@@ -293,7 +293,10 @@ pub async fn forget(
 }
 
 /// Returns the value of a query parameter that may be sent at most once.
-fn single_query_value(query: Option<&str>, name: &str) -> Result<Option<String>, Problem> {
+pub(super) fn single_query_value(
+    query: Option<&str>,
+    name: &str,
+) -> Result<Option<String>, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut values = pairs
         .filter(|(found, _)| found == name)
@@ -307,7 +310,7 @@ fn single_query_value(query: Option<&str>, name: &str) -> Result<Option<String>,
 }
 
 /// Redirects a browser.
-fn redirect_response(location: &str) -> Response {
+pub(super) fn redirect_response(location: &str) -> Response {
     let mut response = StatusCode::FOUND.into_response();
     let headers = response.headers_mut();
     match HeaderValue::try_from(location) {

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use ring::hmac;
 
 use super::model::{Visitor, VisitorError};
+use super::passkey::model::CHALLENGE_LIFETIME_MS;
 use super::providers::SignInProviders;
 use super::sessions::SessionCache;
 use super::state::SignInStateSealer;
 use super::store;
 use super::tickets::SignInTickets;
+use super::used_ids::UsedIds;
 use crate::control::{self, Tx};
 use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
@@ -31,6 +33,7 @@ pub struct Visitors {
     pub(super) providers: SignInProviders,
     pub(super) states: SignInStateSealer,
     pub(super) tickets: SignInTickets,
+    pub(super) used_challenges: UsedIds,
     pub(super) session_cache: Arc<SessionCache>,
     /// Hosts of the server, the domains among them.
     pub(super) hosts: Arc<ServerHostNames>,
@@ -50,9 +53,10 @@ impl Visitors {
         outbound: &OutboundClient,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            providers: SignInProviders::new(&infra.config.providers, outbound, &infra.clock)?,
+            providers: SignInProviders::new(&infra.config, outbound, &infra.clock, &infra.random)?,
             states: SignInStateSealer::new(secret)?,
             tickets: SignInTickets::default(),
+            used_challenges: UsedIds::new(CHALLENGE_LIFETIME_MS),
             session_cache: SessionCache::following(&infra.control),
             infra,
             serving,
@@ -131,9 +135,13 @@ impl Visitors {
         Ok(())
     }
 
-    /// Removes old tickets, which are in memory.
+    /// Removes old tickets and codes, which are in memory.
     pub fn forget_old_tickets(&self) {
-        self.tickets.remove_old(self.infra.clock.now());
+        let now = self.infra.clock.now();
+        self.tickets.remove_old(now);
+        if let Some(email) = self.providers.email() {
+            email.forget_old(now);
+        }
     }
 
     /// Removes expired sessions, and sessions of deleted frontends.

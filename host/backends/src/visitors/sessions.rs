@@ -8,11 +8,13 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 
 use super::cookies;
+use super::failures::not_offered;
 use super::model::{
-    SESSION_SECONDS, SessionTokenHash, VerifiedVisitor, VisitorError, VisitorId, VisitorSession,
+    SESSION_SECONDS, SessionTokenHash, SignInError, SignInFailure, VerifiedVisitor, VisitorError,
+    VisitorId, VisitorSession,
 };
 use super::sign_in_page::FrontendWithSignIn;
-use super::{Visitors, store};
+use super::{Visitors, passkey, store};
 use crate::config::Config;
 use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
 use crate::deployments::serving::pages::{PageKind, ServedPage};
@@ -261,8 +263,8 @@ impl Visitors {
         });
     }
 
-    /// Begins a session and ends the browser's previous one there; returns the token of the new session, which is not stored, or `None` if
-    /// the project no longer offers the provider.
+    /// Begins a session and ends the browser's previous one there; returns the token of the new session, which is not stored, or why the
+    /// visitor can no longer sign in so.
     ///
     /// # Errors
     /// `Gone` if the domain that the visitor is on is not served any more, and other [`VisitorError`]s.
@@ -272,7 +274,7 @@ impl Visitors {
         provider: &str,
         signed_in: VerifiedVisitor,
         before: Option<SessionTokenHash>,
-    ) -> Result<Option<String>, VisitorError> {
+    ) -> Result<Result<String, SignInFailure>, VisitorError> {
         let token = credential::random_secret(&self.infra.random)?;
         let fresh = VisitorId::new(&self.infra.random)?;
         let now = self.infra.clock.now();
@@ -286,9 +288,12 @@ impl Visitors {
             {
                 return Err(VisitorError::Gone);
             }
-            let offers = projects::offers_provider(tx, &project, &provider, now)?;
-            if !offers {
-                return Ok(false);
+            if !projects::offers_provider(tx, &project, &provider, now)? {
+                return Ok(Err(not_offered()));
+            }
+            if !passkey::store::admit(tx, &signed_in, now)? {
+                let cause = "the passkey was removed, or is another account's";
+                return Ok(Err(SignInFailure::new(SignInError::TokenInvalid, cause)));
             }
             let visitor = store::upsert_visitor(tx, &project, &provider, &signed_in, &fresh, now)?;
             projects::mark_had_visitors(tx, &project)?;
@@ -307,11 +312,11 @@ impl Visitors {
                 seen_at: now,
             };
             store::insert_session(tx, &session, now)?;
-            Ok(true)
+            Ok(Ok(token))
         });
         let begun = begun.await?;
         fault::point("visitors.signed_in");
-        Ok(begun.then_some(token))
+        Ok(begun)
     }
 
     /// Ends all sessions of a frontend that a request's cookies name: over plain HTTP another site may have added a cookie, and the

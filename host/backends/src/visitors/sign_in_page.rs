@@ -110,6 +110,18 @@ impl Visitors {
         Ok(page)
     }
 
+    /// Finds a provider that visitors of a project may sign in with, which it may not offer by itself.
+    pub(super) fn find_allowed_provider(
+        &self,
+        project: &Project,
+        name: &str,
+    ) -> Option<Arc<SignInProvider>> {
+        let list = project.allowed_providers.as_deref();
+        let is_listed = list.is_none_or(|list| list.iter().any(|one| one == name));
+        let found = self.providers.find_by_name(name).filter(|_| is_listed);
+        found.cloned()
+    }
+
     /// Lists the providers that a project offers.
     pub(super) fn offered_providers(&self, project: &Project) -> Vec<Arc<SignInProvider>> {
         let allowed = self.providers.allowed(project.allowed_providers.as_deref());

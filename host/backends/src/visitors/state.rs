@@ -1,23 +1,20 @@
 //! The OAuth `state` of a pending sign-in. It is sealed and carries everything that the callback needs, so that the server only remembers which
 //! states were used.
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{digest, hmac};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::used_ids::UsedIds;
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::random::{Random, RandomSourceError};
 
 /// Maximum duration of a sign-in, in milliseconds.
 const SIGN_IN_LIFETIME_MS: i64 = 600_000;
-/// Maximum number of used states that are remembered; beyond it the oldest is forgotten.
-const MAX_USED_STATES: usize = 100_000;
 /// Associated data of the seal, so that nothing that is sealed for another purpose is accepted.
 const SEAL_PURPOSE: &[u8] = b"svc sign-in 1";
 
@@ -54,13 +51,7 @@ pub(super) struct PendingSignIn {
 pub(super) struct SignInStateSealer {
     seal: LessSafeKey,
     secret: hmac::Key,
-    used: Mutex<UsedSignInStates>,
-}
-
-#[derive(Debug, Default)]
-struct UsedSignInStates {
-    ids: HashSet<String>,
-    by_time: BTreeSet<(i64, String)>,
+    used: UsedIds,
 }
 
 impl SignInStateSealer {
@@ -75,7 +66,7 @@ impl SignInStateSealer {
         Ok(Self {
             seal: LessSafeKey::new(key),
             secret: secret.clone(),
-            used: Mutex::default(),
+            used: UsedIds::new(SIGN_IN_LIFETIME_MS),
         })
     }
 
@@ -88,24 +79,42 @@ impl SignInStateSealer {
         sign_in: &PendingSignIn,
         random: &Random,
     ) -> Result<String, RandomSourceError> {
+        self.seal_for(SEAL_PURPOSE, sign_in, random)
+    }
+
+    /// Seals a value for a purpose, so that it is opened for no other one.
+    ///
+    /// # Errors
+    /// No randomness is available.
+    pub(super) fn seal_for(
+        &self,
+        purpose: &[u8],
+        value: &impl Serialize,
+        random: &Random,
+    ) -> Result<String, RandomSourceError> {
         let number = random.bytes::<NONCE_LEN>()?;
-        let mut text = serde_json::to_vec(sign_in).unwrap_or_default();
+        let mut text = serde_json::to_vec(value).unwrap_or_default();
         let nonce = Nonce::assume_unique_for_key(number);
         let sealed = self
             .seal
-            .seal_in_place_append_tag(nonce, Aad::from(SEAL_PURPOSE), &mut text);
+            .seal_in_place_append_tag(nonce, Aad::from(purpose), &mut text);
         sealed.map_err(|_| RandomSourceError)?;
         Ok(URL_SAFE_NO_PAD.encode([&number[..], &text].concat()))
     }
 
     /// Opens a `state`; `None` if this installation has not sealed it.
     pub(super) fn open(&self, state: &str) -> Option<PendingSignIn> {
-        let mut bytes = URL_SAFE_NO_PAD.decode(state).ok()?;
+        self.open_for(SEAL_PURPOSE, state)
+    }
+
+    /// Opens what was sealed for a purpose; `None` if this installation has not sealed it.
+    pub(super) fn open_for<T: DeserializeOwned>(&self, purpose: &[u8], sealed: &str) -> Option<T> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (number, text) = bytes.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(number).ok()?;
         let text = self
             .seal
-            .open_in_place(nonce, Aad::from(SEAL_PURPOSE), text)
+            .open_in_place(nonce, Aad::from(purpose), text)
             .ok()?;
         serde_json::from_slice(text).ok()
     }
@@ -133,21 +142,14 @@ impl SignInStateSealer {
         !(0..SIGN_IN_LIFETIME_MS).contains(&(now.0 - sign_in.at))
     }
 
+    /// Whether a sign-in is used.
+    pub(super) fn is_used(&self, sign_in: &PendingSignIn) -> bool {
+        self.used.contains(&sign_in.id)
+    }
+
     /// Marks a sign-in as used; returns whether it was unused.
     pub(super) fn mark_used(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((at, id)) = used.by_time.first().cloned() {
-            if now.0 - at < SIGN_IN_LIFETIME_MS && used.ids.len() < MAX_USED_STATES {
-                break;
-            }
-            used.by_time.pop_first();
-            used.ids.remove(&id);
-        }
-        let new = used.ids.insert(sign_in.id.clone());
-        if new {
-            used.by_time.insert((sign_in.at, sign_in.id.clone()));
-        }
-        new
+        self.used.mark(&sign_in.id, sign_in.at, now)
     }
 }
 
@@ -219,6 +221,9 @@ mod tests {
         ] {
             assert_eq!(ours.open(text), None, "{text}");
         }
+        // What is sealed for another purpose is none.
+        let other = ours.seal_for(b"other", &sign_in, &Random::system());
+        assert_eq!(ours.open(&other.unwrap()), None);
         // The content is encrypted.
         let sealed = URL_SAFE_NO_PAD.decode(&state).unwrap();
         assert!(!String::from_utf8_lossy(&sealed).contains("book"));
@@ -245,10 +250,6 @@ mod tests {
                 "{now}"
             );
         }
-        // Expired states are not remembered.
-        let late = sign_in(700_000);
-        assert!(states.mark_used(&late, Timestamp(700_000)));
-        assert_eq!(states.used.lock().unwrap().ids.len(), 1);
     }
 
     #[test]

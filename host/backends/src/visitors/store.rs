@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::model::{
     SessionTokenHash, VerifiedVisitor, Visitor, VisitorId, VisitorProfile, VisitorSession,
 };
+use super::passkey;
 use crate::control::audit::AuditAction;
 use crate::control::{ControlChange, Error, NamedColumnReader, Tx};
 use crate::projects;
@@ -193,35 +194,43 @@ pub(super) fn list_of_project(
     .collect()
 }
 
-/// Erases a visitor's profile and sessions; returns whether there was one.
+/// Erases a visitor's profile and sessions, and the account of passkeys that no other visitor is linked to; returns whether there was
+/// one.
 pub(super) fn forget(
     tx: &Tx<'_>,
     project: &ProjectId,
     id: &str,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let gone = tx
-        .prepare_cached("DELETE FROM visitors WHERE project_id = ?1 AND id = ?2")?
-        .execute(params![project, id])?;
+    let subject: Option<String> = tx
+        .prepare_cached("DELETE FROM visitors WHERE project_id = ?1 AND id = ?2 RETURNING subject")?
+        .query_row(params![project, id], |row| row.get(0))
+        .optional()?;
     tx.note(ControlChange::SessionsEnded(*project));
-    if gone > 0 {
-        projects::record_audit(tx, project, AuditAction::VisitorForget, &id, now)?;
-    }
-    Ok(gone > 0)
+    let Some(subject) = subject else {
+        return Ok(false);
+    };
+    passkey::store::end_unlinked(tx, &subject)?;
+    projects::record_audit(tx, project, AuditAction::VisitorForget, &id, now)?;
+    Ok(true)
 }
 
-/// Erases visitors of a project, at most `most`; returns how many.
+/// Erases visitors of a project, at most `most`, with their accounts of passkeys; returns how many.
 pub(super) fn forget_batch(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
-    let gone = tx
+    let gone: Vec<String> = tx
         .prepare_cached(
             "DELETE FROM visitors WHERE number IN
-                (SELECT number FROM visitors WHERE project_id = ?1 LIMIT ?2)",
+                (SELECT number FROM visitors WHERE project_id = ?1 LIMIT ?2) RETURNING subject",
         )?
-        .execute(params![project, most])?;
-    if gone > 0 {
+        .query_map(params![project, most], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for subject in &gone {
+        passkey::store::end_unlinked(tx, subject)?;
+    }
+    if !gone.is_empty() {
         tx.note(ControlChange::SessionsEnded(*project));
     }
-    Ok(gone)
+    Ok(gone.len())
 }
 
 /// Removes expired sessions, at most `most`; returns how many.

@@ -73,6 +73,12 @@ limits! {
     sign_in_per_minute = 300, 1;
     /// Steps of visitors' sign-ins at once.
     sign_in_burst = 100, 1;
+    /// Mails with codes of visitors' sign-ins an hour and address.
+    mail_per_hour_address = 5, 1;
+    /// Such mails an hour and client.
+    mail_per_hour_client = 20, 1;
+    /// Such mails an hour and project.
+    mail_per_hour_project = 200, 1;
     /// Reports a minute and client.
     report_per_minute = 10, 1;
     /// Reports at once.

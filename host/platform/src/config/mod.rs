@@ -27,6 +27,8 @@ pub use placeholders::{format_duration, format_limit};
 pub use providers::{ProviderKind, ProviderSettings};
 pub use reload::{PageVersions, PageVersionsReceiver};
 pub use s3::S3Settings;
+pub use sign_in::{SignInSettings, relying_party_id};
+pub use smtp::SmtpSettings;
 pub use stripe::{StripeSettings, WebhookSecrets};
 
 mod address;
@@ -47,6 +49,8 @@ mod placeholders;
 mod providers;
 mod reload;
 mod s3;
+mod sign_in;
+mod smtp;
 mod stripe;
 
 /// Settings of one source: flags and environment, or the file. `None` means that the source does not have the setting.
@@ -162,6 +166,13 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(default)]
     pub providers: Vec<ProviderSettings>,
+    /// Sign-in that needs no provider; the file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub sign_in: SignInSettings,
+    /// A mail server; the file only, but for its URL.
+    #[arg(skip)]
+    pub smtp: Option<SmtpSettings>,
     /// A payment provider; the file only, but for its secrets.
     #[arg(skip)]
     pub stripe: Option<StripeSettings>,
@@ -231,6 +242,8 @@ impl Settings {
             edge: file.edge,
             oauth: file.oauth,
             s3: file.s3,
+            sign_in: file.sign_in,
+            smtp: file.smtp,
             stripe: file.stripe,
             providers: file.providers,
             cluster: file.cluster,
@@ -310,13 +323,21 @@ impl Settings {
         let bucket = cluster.as_ref().map(|node| &node.bucket);
         let s3 = S3Settings::from_settings(content_url.as_ref().or(bucket), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
+        let sign_in = self.sign_in.checked(&sites)?;
+        let pages_reach_passkeys = sign_in.passkeys
+            && sites_domain
+                .as_ref()
+                .is_none_or(|domain| sign_in::is_within(&sites, domain));
+        let smtp = self.smtp.map(SmtpSettings::checked).transpose()?;
         let mut providers = providers::check_providers(self.providers)?;
-        if has_stand_ins && providers.is_empty() {
+        if has_stand_ins && providers.is_empty() && smtp.is_none() && !sign_in.passkeys {
             providers.push(ProviderSettings::dev(format!(
                 "{}/_svc/dev",
                 loopback_url(address)
             )));
         }
+        providers::add_passkeys(&mut providers, &base_url, sign_in)?;
+        providers::add_email(&mut providers, &base_url, smtp.is_some(), has_stand_ins)?;
         Ok(Config {
             listen: address,
             scheme: base.scheme().to_owned(),
@@ -354,6 +375,9 @@ impl Settings {
             edge: self.edge.map(edge::with_token).transpose()?,
             oauth: self.oauth.map(OauthSettings::checked).transpose()?,
             s3,
+            sign_in,
+            pages_reach_passkeys,
+            smtp,
             stripe: self
                 .stripe
                 .map(StripeSettings::with_environment)
@@ -421,6 +445,13 @@ pub struct Config {
     pub oauth: Option<OauthSettings>,
     /// Access to the bucket of the content or of the cluster, if there is one.
     pub s3: Option<S3Settings>,
+    /// Sign-in that needs no provider.
+    pub sign_in: SignInSettings,
+    /// Whether browsers would let pages of projects ask for the passkeys of the sites host.
+    #[serde(skip)]
+    pub pages_reach_passkeys: bool,
+    /// The mail server.
+    pub smtp: Option<SmtpSettings>,
     /// The payment provider.
     pub stripe: Option<StripeSettings>,
     /// The cluster that this server is a node of.
@@ -431,7 +462,8 @@ pub struct Config {
     /// Versions of a folder's pages, of which open pages hear; only on the server of `svc dev`.
     #[serde(skip)]
     pub reload: Option<PageVersionsReceiver>,
-    /// Sign-in providers.
+    /// Sign-in providers, with the server's own.
+    #[serde(serialize_with = "providers::serialize_configured")]
     pub providers: Vec<ProviderSettings>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]

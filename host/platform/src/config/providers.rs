@@ -1,13 +1,17 @@
 //! Settings of sign-in providers, checked before the server starts.
 
 use anyhow::bail;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::address::IssuerAddress;
-use super::masked;
+use super::{SignInSettings, masked};
 
 /// Name of the development provider inside the server.
 const DEV_PROVIDER_NAME: &str = "dev";
+/// Name of the provider that sends codes by e-mail.
+const EMAIL_PROVIDER_NAME: &str = "email";
+/// Name of the provider of passkeys.
+const PASSKEY_PROVIDER_NAME: &str = "passkey";
 /// Most characters of a provider's name.
 const MAX_NAME: usize = 32;
 
@@ -23,6 +27,12 @@ pub enum ProviderKind {
     /// The issuer inside the server, which no file can name.
     #[serde(skip_deserializing)]
     Dev,
+    /// Codes by e-mail, which `[smtp]` brings along.
+    #[serde(skip_deserializing)]
+    Email,
+    /// Passkeys, which `[sign_in]` brings along.
+    #[serde(skip_deserializing)]
+    Passkey,
 }
 
 /// Rules for the settings of a kind.
@@ -38,12 +48,26 @@ struct ProviderKindRules {
 }
 
 impl ProviderKind {
+    /// Whether visitors sign in on pages of the server itself, which no other one has a part in. A file has no such provider.
+    pub fn has_own_pages(self) -> bool {
+        match self {
+            Self::Email | Self::Passkey => true,
+            Self::Oidc | Self::Github | Self::Dev => false,
+        }
+    }
+
     fn rules(self) -> ProviderKindRules {
         match self {
             Self::Oidc | Self::Dev => ProviderKindRules {
                 issuer: "",
                 scopes: &["openid", "profile", "email"],
                 needed: Some(("openid", "without it there is no ID token")),
+                needs_secret: false,
+            },
+            Self::Email | Self::Passkey => ProviderKindRules {
+                issuer: "",
+                scopes: &[],
+                needed: None,
                 needs_secret: false,
             },
             Self::Github => ProviderKindRules {
@@ -115,6 +139,63 @@ pub(super) fn check_providers(
     Ok(checked)
 }
 
+/// Adds the provider that sends codes by e-mail, where mails can be sent, or shown in their place (`is_dev`).
+///
+/// # Errors
+/// Another provider has its name.
+pub(super) fn add_email(
+    providers: &mut Vec<ProviderSettings>,
+    base_url: &str,
+    has_smtp: bool,
+    is_dev: bool,
+) -> anyhow::Result<()> {
+    let is_taken = providers.iter().any(|one| one.name == EMAIL_PROVIDER_NAME);
+    if has_smtp && is_taken {
+        bail!(
+            "providers.{EMAIL_PROVIDER_NAME} has the name of the provider that [smtp] brings along: choose another name"
+        );
+    }
+    if has_smtp || is_dev && !is_taken {
+        let (name, kind) = (EMAIL_PROVIDER_NAME, ProviderKind::Email);
+        providers.push(ProviderSettings::own(name, "E-mail", kind, base_url));
+    }
+    Ok(())
+}
+
+/// Adds the provider of passkeys, where the settings have it on.
+///
+/// # Errors
+/// Another provider has its name.
+pub(super) fn add_passkeys(
+    providers: &mut Vec<ProviderSettings>,
+    base_url: &str,
+    sign_in: SignInSettings,
+) -> anyhow::Result<()> {
+    if !sign_in.passkeys {
+        return Ok(());
+    }
+    if providers
+        .iter()
+        .any(|one| one.name == PASSKEY_PROVIDER_NAME)
+    {
+        bail!(
+            "providers.{PASSKEY_PROVIDER_NAME} has the name of the provider that sign_in.passkeys brings along: choose another name"
+        );
+    }
+    let (name, kind) = (PASSKEY_PROVIDER_NAME, ProviderKind::Passkey);
+    providers.push(ProviderSettings::own(name, "Passkey", kind, base_url));
+    Ok(())
+}
+
+/// Serializes the providers that a file can have: what `[smtp]` and `[sign_in]` bring along is none.
+pub(super) fn serialize_configured<S: Serializer>(
+    providers: &[ProviderSettings],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let configured = providers.iter();
+    serializer.collect_seq(configured.filter(|one| !one.kind.has_own_pages()))
+}
+
 impl ProviderSettings {
     /// Makes the development provider, whose issuer is at `issuer`.
     pub(super) fn dev(issuer: String) -> Self {
@@ -126,6 +207,20 @@ impl ProviderSettings {
             client_id: "svc".to_owned(),
             client_secret: String::new(),
             scopes: to_strings(ProviderKind::Dev.rules().scopes),
+            prompt: None,
+        }
+    }
+
+    /// Makes a provider of the server's own, whose issuer is below `base_url`.
+    fn own(name: &str, display_name: &str, kind: ProviderKind, base_url: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            display_name: display_name.to_owned(),
+            kind,
+            issuer: format!("{base_url}/_svc/auth/{name}"),
+            client_id: String::new(),
+            client_secret: String::new(),
+            scopes: Vec::new(),
             prompt: None,
         }
     }
@@ -208,7 +303,7 @@ fn to_strings(names: &[&str]) -> Vec<String> {
     clippy::disallowed_methods,
     reason = "secrets of tables come from the environment"
 )]
-fn read_environment_variable(variable: &str) -> Option<String> {
+pub(super) fn read_environment_variable(variable: &str) -> Option<String> {
     std::env::var(variable)
         .ok()
         .filter(|value| !value.is_empty())
@@ -266,6 +361,7 @@ mod tests {
             ),
             (format!("{GOOD}kind = 'saml'"), "kind"),
             (format!("{GOOD}kind = 'dev'"), "kind"),
+            (format!("{GOOD}kind = 'passkey'"), "kind"),
             (
                 "[[providers]]\nname = 'g'\nkind = 'github'\nclient_id = 'me'".to_owned(),
                 "providers.g.client_secret",

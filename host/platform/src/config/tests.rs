@@ -106,11 +106,44 @@ fn what_others_reach_is_not_for_trying_out() {
                 assert_eq!(config.dev, dev, "{listen} {base_url:?}");
                 let is_raised = config.limits.mcp_per_minute > Limits::default().mcp_per_minute;
                 assert!(dev || !is_raised, "{listen} {base_url:?}");
-                assert_eq!(config.providers.len(), usize::from(dev), "{listen}");
+                let names: Vec<_> = config
+                    .providers
+                    .iter()
+                    .map(|one| one.name.as_str())
+                    .collect();
+                let stand_ins: &[&str] = if dev { &["dev", "email"] } else { &[] };
+                assert_eq!(names, stand_ins, "{listen}");
             }
             Err(error) => assert!(refused && error.to_string().contains("--dev"), "{error}"),
         }
     }
+}
+
+#[test]
+fn a_mail_server_brings_a_provider_along() {
+    let resolve = |more: &str, dev: bool| {
+        let smtp = "[smtp]\nurl = 'smtp://localhost'\nfrom = 'svc@example.com'\n";
+        let settings: Settings = toml::from_str(&format!("cache = '/c'\n{smtp}{more}")).unwrap();
+        let settings = Settings { dev, ..settings };
+        settings.resolve("127.0.0.1:80".parse().unwrap())
+    };
+    for dev in [false, true] {
+        let config = resolve("", dev).unwrap();
+        let [email] = config.providers.as_slice() else {
+            panic!("{:?}", config.providers);
+        };
+        assert_eq!(email.name, "email");
+        assert_eq!(email.issuer, "http://localhost:80/_svc/auth/email");
+        // What is shown can be a file again.
+        let shown = toml::to_string(&config).unwrap();
+        assert!(
+            !shown.contains("[[providers]]") && shown.contains("[smtp]"),
+            "{shown}"
+        );
+    }
+    let taken = "[[providers]]\nname = 'email'\nissuer = 'https://a.example'\nclient_id = 'me'\n";
+    let error = resolve(taken, false).unwrap_err().to_string();
+    assert!(error.contains("providers.email"), "{error}");
 }
 
 #[test]

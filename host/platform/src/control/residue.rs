@@ -10,8 +10,9 @@ use rusqlite::hooks::Action;
 use super::pool::BUSY_TIMEOUT;
 use super::{ControlDatabase, Error};
 
-/// The table whose rows hold secrets: password hashes, and slugs that are one.
-const SECRET_TABLE: &str = "deployments";
+/// Tables whose deleted rows are gone from the log soon: password hashes, slugs that are a secret, and erased visitors with all that goes
+/// in the same transaction.
+const SECRET_TABLES: [&str; 2] = ["deployments", "visitors"];
 
 /// Time for which a checkpoint waits for readers: writers wait meanwhile.
 const CHECKPOINT_BUSY_TIMEOUT: Duration = Duration::from_millis(20);
@@ -34,7 +35,7 @@ impl WalResidue {
         self.0.deleted.store(true, Ordering::Release);
         let inner = Arc::clone(&self.0);
         connection.update_hook(Some(move |action, _: &str, table: &str, _| {
-            if action == Action::SQLITE_DELETE && table == SECRET_TABLE {
+            if action == Action::SQLITE_DELETE && SECRET_TABLES.contains(&table) {
                 inner.deleting.store(true, Ordering::Release);
             }
         }))

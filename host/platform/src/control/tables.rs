@@ -37,7 +37,7 @@ tables! {
         "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports"
             "blobs" "file_objects" "file_owners" "file_totals" "former_revisions" "blocked";
         "backends": "backends" "ledger" "actions" "ended_actions";
-        "visitors": "visitors" "visitor_sessions";
+        "visitors": "visitors" "visitor_sessions" "passkey_accounts" "passkeys";
         "payments": "payment_products" "payment_prices" "payment_sessions" "payment_mirrors" "payment_endings"
             "payment_cookie_links";
         "stripe": "payment_events" "payment_references";

@@ -92,6 +92,7 @@ impl GithubProvider {
                 locale: None,
             }
             .checked(),
+            passkey: None,
         })
     }
 

@@ -2,19 +2,25 @@
 //!
 //! A new kind is a module here, a variant of [`SignInProviderClient`], and its rules for settings in `config/providers.rs`.
 
+pub(super) mod email;
 mod github;
 mod oauth;
 mod oidc;
+pub(super) mod passkey;
 
 use url::Url;
 
+use self::email::EmailProvider;
 use self::github::GithubProvider;
 use self::oauth::OauthClient;
 use self::oidc::OidcProvider;
-use super::model::{SignInFailure, VerifiedVisitor};
-use crate::config::{IssuerAddressError, ProviderKind, ProviderSettings as Settings};
+use self::passkey::PasskeyProvider;
+use super::model::{SignInError, SignInFailure, VerifiedVisitor};
+use crate::config::{Config, ProviderKind, ProviderSettings as Settings};
 use crate::outbound::OutboundClient;
+use crate::outbound::mail::MailAddress;
 use svc_base::clock::Clock;
+use svc_base::random::Random;
 
 /// Issuer name under which visitors of the development issuer are stored, because its address may change.
 const DEV_ISSUER: &str = "dev";
@@ -26,6 +32,19 @@ pub(super) enum SignInProviderClient {
     Oidc(Box<OidcProvider>),
     /// GitHub's OAuth.
     Github(GithubProvider),
+    /// Codes by e-mail, which no other server has a part in.
+    Email(Box<EmailProvider>),
+    /// Passkeys, which no other server has a part in either.
+    Passkey(Box<PasskeyProvider>),
+}
+
+/// Parts that providers are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProviderResources<'a> {
+    pub config: &'a Config,
+    pub outbound: &'a OutboundClient,
+    pub clock: &'a Clock,
+    pub random: &'a Random,
 }
 
 /// Values of one sign-in that are exchanged with the provider.
@@ -56,19 +75,26 @@ impl SignInProviderClient {
     /// Creates a provider from its settings.
     ///
     /// # Errors
-    /// An address that cannot be called; the checks of the settings refuse it before.
+    /// An address that cannot be called; the checks of the settings refuse it before. No randomness.
     pub(super) fn from_settings(
         settings: &Settings,
-        outbound: &OutboundClient,
-        clock: &Clock,
-    ) -> Result<Self, IssuerAddressError> {
-        let client = OauthClient::new(settings.clone(), outbound.clone());
+        with: ProviderResources<'_>,
+    ) -> anyhow::Result<Self> {
+        let client = OauthClient::new(settings.clone(), with.outbound.clone());
+        let clock = with.clock;
         Ok(match settings.kind {
             ProviderKind::Oidc => Self::Oidc(OidcProvider::new(client, clock, None)?.into()),
             ProviderKind::Dev => {
                 Self::Oidc(OidcProvider::new(client, clock, Some(DEV_ISSUER))?.into())
             }
             ProviderKind::Github => Self::Github(GithubProvider::new(client)),
+            ProviderKind::Email => {
+                let issuer = &settings.issuer;
+                Self::Email(EmailProvider::new(with.config, issuer, clock, with.random)?.into())
+            }
+            ProviderKind::Passkey => {
+                Self::Passkey(PasskeyProvider::new(with.config, &settings.issuer)?.into())
+            }
         })
     }
 
@@ -81,6 +107,8 @@ impl SignInProviderClient {
         match self {
             Self::Oidc(provider) => provider.authorization_url(exchange, state).await,
             Self::Github(provider) => provider.authorization_url(exchange, state),
+            Self::Email(provider) => provider.authorization_url(state),
+            Self::Passkey(provider) => provider.authorization_url(state),
         }
     }
 
@@ -93,6 +121,10 @@ impl SignInProviderClient {
         match self {
             Self::Oidc(provider) => provider.verify_sign_in(answer, exchange).await,
             Self::Github(provider) => provider.verify_sign_in(answer, exchange).await,
+            Self::Email(_) | Self::Passkey(_) => {
+                let cause = "it has no callback: its visitors sign in on a page of the server";
+                Err(SignInFailure::new(SignInError::ProviderError, cause))
+            }
         }
     }
 
@@ -101,6 +133,33 @@ impl SignInProviderClient {
         match self {
             Self::Oidc(provider) => provider.find_faults(redirect_uri).await,
             Self::Github(provider) => provider.find_faults(redirect_uri).await,
+            Self::Email(provider) => provider.find_faults().await,
+            // Settings that are not valid were refused before.
+            Self::Passkey(_) => Vec::new(),
+        }
+    }
+
+    /// Sends a mail without a code; returns the faults, described for the operator. `None` if the provider sends no mails.
+    pub(super) async fn send_test_mail(&self, address: MailAddress) -> Option<Vec<String>> {
+        match self.email() {
+            Some(provider) => Some(provider.send_test_mail(address).await),
+            None => None,
+        }
+    }
+
+    /// Returns the provider that sends codes by e-mail, if it is one.
+    pub(super) fn email(&self) -> Option<&EmailProvider> {
+        match self {
+            Self::Email(provider) => Some(provider),
+            Self::Oidc(_) | Self::Github(_) | Self::Passkey(_) => None,
+        }
+    }
+
+    /// Returns the provider of passkeys, if it is one.
+    pub(super) fn passkey(&self) -> Option<&PasskeyProvider> {
+        match self {
+            Self::Passkey(provider) => Some(provider),
+            Self::Oidc(_) | Self::Github(_) | Self::Email(_) => None,
         }
     }
 }

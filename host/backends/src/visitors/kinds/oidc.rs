@@ -128,6 +128,7 @@ impl OidcProvider {
                 locale: claims.locale,
             }
             .checked(),
+            passkey: None,
         })
     }
 
