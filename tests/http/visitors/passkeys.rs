@@ -504,8 +504,9 @@ async fn an_account_is_somebody_else_in_each_project_and_ends_with_the_last() {
         .owner
         .frontend(&fixture.server, &project, "shop")
         .await;
-    let made = fixture.owner.get(&fixture.server, &format!("/{project}"));
-    let origin = text(&made.await.expect(200).json()["url"]);
+    let path = format!("/{project}");
+    let made = fixture.owner.get(&fixture.server, &path).await;
+    let origin = text(&made.expect(200).json()["url"]);
     let mut sign_in = passkeys
         .begin_at(&format!("{origin}/shop/auth/login"))
         .await;
