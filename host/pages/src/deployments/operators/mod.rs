@@ -76,7 +76,7 @@ pub async fn handle_startup_events(infra: &Infra) -> Result<(), Error> {
             .write(move |tx| {
                 match event {
                     Some(StartupEvent::SlugChanged(slug)) => {
-                        announce_slug(tx, &config, &slug, now)?
+                        announce_slug(tx, &config, &slug, now)?;
                     }
                     Some(StartupEvent::DomainEnded(name)) => {
                         projects::domains::announce_end(tx, &config, &name, now)?;

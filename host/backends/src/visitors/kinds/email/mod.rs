@@ -47,7 +47,7 @@ pub(in crate::visitors) struct EmailProvider {
 #[derive(Debug)]
 enum MailDelivery {
     /// To the operator's mail server.
-    Server(Mailer),
+    Server(Box<Mailer>),
     /// Shown on a page, for developing.
     Mailbox(DevMailbox),
 }
@@ -96,7 +96,7 @@ impl EmailProvider {
             page: format!("{}/_svc/auth/email", config.sites_url),
             issuer: issuer.to_owned(),
             delivery: match &config.smtp {
-                Some(smtp) => MailDelivery::Server(Mailer::new(smtp.server()?)),
+                Some(smtp) => MailDelivery::Server(Box::new(Mailer::new(smtp.server()?))),
                 None => MailDelivery::Mailbox(DevMailbox::default()),
             },
             permits: Semaphore::new(MAX_CONCURRENT_MAILS),
