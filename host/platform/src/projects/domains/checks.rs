@@ -18,7 +18,6 @@ use crate::projects::Project;
 use crate::projects::store::record_audit;
 use crate::tls::MAX_SERVED_DOMAINS;
 use svc_base::clock::Timestamp;
-use svc_base::fault;
 use svc_base::ids::ProjectId;
 
 /// Most look-ups for one check: another check may have come to a newer answer.
@@ -146,7 +145,6 @@ impl Domains {
                 check.settle(&project, &name, Observation { at, found })
             });
             if let Some(outcome) = settled.await? {
-                fault::point("domains.checked");
                 return Ok(outcome);
             }
         }
