@@ -36,6 +36,9 @@ BEYOND_SCHEMAS = [
     ("invalid_request", "parts; "),
     # White space alone is no page, whatever its kind.
     ("invalid_request", "`content` is empty"),
+    # A domain is a name that somebody may have, and leads to a host of its project.
+    ("invalid_request", "In `name`: `"),
+    ("invalid_request", "`redirect_to` "),
     # A project's home is one of its frontends.
     ("invalid_request", "the project has no frontend"),
     # A page has a source, a site has files, and a frontend is one of both for good: so has each request's body.
