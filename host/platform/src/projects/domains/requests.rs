@@ -23,7 +23,7 @@ pub struct CreateDomain {
 pub struct UpdateDomain {
     /// Host that its requests are sent to; null has it answer itself.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<String>, max_length = 253)]
+    #[schema(value_type = Option<String>, max_length = 253, required = true)]
     pub redirect_to: Option<Option<String>>,
 }
 
