@@ -18,6 +18,8 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::config::Config;
 use crate::http::document::{EncodedDocument, REVALIDATE};
+use crate::landing::agents_guide;
+use crate::mcp::resources::ResourceText;
 use crate::openapi::ApiDescription;
 use svc_sandbox::{CallerFlow, ContentType, GuestDigest, RenderFailure, RenderSource, Sandbox};
 
@@ -109,6 +111,7 @@ impl Guide {
 #[derive(Debug)]
 pub struct Guides {
     sandbox: Sandbox,
+    config: Arc<Config>,
     entries: LazyLock<GuidePages, Box<dyn FnOnce() -> GuidePages + Send>>,
     images: [OnceCell<EncodedDocument>; IMAGES.len()],
 }
@@ -141,12 +144,37 @@ enum GuidePageAnswer<'a> {
 impl Guides {
     /// Makes the pages of an installation, none of which is rendered yet.
     pub fn new(sandbox: Sandbox, config: Arc<Config>, description: Arc<ApiDescription>) -> Self {
-        let make = move || entries(&config, &description);
+        let settings = Arc::clone(&config);
+        let make = move || entries(&settings, &description);
         Self {
             sandbox,
+            config,
             entries: LazyLock::new(Box::new(make)),
             images: std::array::from_fn(|_| OnceCell::new()),
         }
+    }
+
+    /// Returns the guide for agents and the guides, as texts for them.
+    pub fn resources(&self) -> Vec<ResourceText> {
+        let base_url = &self.config.base_url;
+        let first = ResourceText {
+            uri: format!("{base_url}/llms.txt"),
+            name: "llms.txt",
+            about: "What the service does, and how an agent calls it.".to_owned(),
+            media_type: "text/plain",
+            text: agents_guide(&self.config),
+        };
+        let guides = GUIDES.iter().map(|guide| ResourceText {
+            uri: format!("{base_url}/_svc/docs/{}.md", guide.name),
+            name: guide.name,
+            about: format!("{}: {}", guide.title(), guide.about),
+            media_type: "text/markdown",
+            text: self
+                .entries
+                .get(guide.name)
+                .map_or_else(String::new, |entry| entry.text.clone()),
+        });
+        std::iter::once(first).chain(guides).collect()
     }
 
     /// Returns a page, if there is one of that name.

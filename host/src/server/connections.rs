@@ -144,6 +144,8 @@ pub(super) async fn serve(
         }
     };
     // WebSockets are closed while requests finish.
+    // Streams of owners would be waited for, as others would.
+    app.activity.stop_following();
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown(), passed) };
     if timeout(STOP_TIMEOUT, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");

@@ -6,14 +6,17 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use url::Url;
 
 use super::flow::{SignInRequest, SignInStart};
 use super::kinds::CallbackQuery;
+use super::model::SignInError;
 use super::requests::ListVisitors;
 use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
 use super::{Visitors, cookies, flow, operations, pages, sessions};
 use crate::access::{Editor, Viewer, run_to_completion};
+use crate::deployments::serving::request_log::LogNote;
 use crate::http::NOSNIFF;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{CheckedBodyLength, UnparsedQuery};
@@ -155,14 +158,26 @@ pub async fn complete(
     let set_cookies =
         |token: String| cookies::session_cookies(&mounts, &deployment, &token, secure);
     let before = cookies::session_token(&headers, &deployment, secure).map(sessions::hash_token);
+    let service = Arc::clone(&visitors);
     let completing = async move {
         let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
-        visitors.complete(&page, ticket, browser, before).await
+        service.complete(&page, ticket, browser, before).await
     };
     let (token, location) = run_to_completion(completing).await?;
     let mut response = redirect_response(&location);
+<<<<<<< HEAD
     for cookie in token.map_or_else(|| Ok(Vec::new()), set_cookies)? {
         response.headers_mut().append(header::SET_COOKIE, cookie);
+=======
+    if let Some(token) = token {
+        let session = visitors.session(sessions::hash_token(&token)).await?;
+        response.extensions_mut().insert(LogNote {
+            user_id: session.map(|session| session.visitor.to_string()),
+            ..LogNote::default()
+        });
+        let cookie = cookies::session_cookie(&slug, &deployment, &token, secure)?;
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+>>>>>>> 530ba2ed
     }
     Ok(response)
 }
@@ -316,7 +331,26 @@ fn redirect_response(location: &str) -> Response {
     };
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(REFERRER_POLICY, NO_REFERRER);
+    if let Some(note) = failure_note(location) {
+        response.extensions_mut().insert(note);
+    }
     response
+}
+
+/// Returns what the log says of a sign-in that leads back to its page with an error.
+fn failure_note(location: &str) -> Option<LogNote> {
+    let address = Url::parse(location).ok()?;
+    let told = address
+        .query_pairs()
+        .filter(|(name, _)| name == "auth_error")
+        .last()?;
+    let code = SignInError::find_by_code(&told.1)?;
+    let slug = address.path_segments().and_then(|mut path| path.next());
+    Some(LogNote {
+        code: Some(code.code()),
+        slug: slug.map(str::to_owned),
+        ..LogNote::default()
+    })
 }
 
 fn html_response(page: &maud::Markup) -> Response {

@@ -70,6 +70,8 @@ pub(super) struct ApiRequestBuilder<'a> {
     bearer: Option<String>,
     /// Idempotency key; one is made at random if the endpoint needs it.
     key: Option<String>,
+    /// Whether the answer shall be a stream of events, after the event with this id if one is named.
+    events: Option<Option<String>>,
 }
 
 impl ApiClient {
@@ -205,6 +207,7 @@ impl ApiClient {
             bytes: None,
             bearer: self.target.credential.clone(),
             key: None,
+            events: None,
         }
     }
 
@@ -353,6 +356,28 @@ impl ApiRequestBuilder<'_> {
         }
     }
 
+    /// Sends the request for a stream of events, and passes its bytes on as they come, until the stream ends. It begins after the event with
+    /// the id `after`, if one is named.
+    ///
+    /// # Errors
+    /// As of `send`, and those of `take`.
+    pub(super) async fn follow(
+        mut self,
+        after: Option<String>,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.events = Some(after);
+        let api = self.api;
+        let mut response = self.send_for_response(None).await?;
+        loop {
+            match response.chunk().await {
+                Ok(Some(part)) => take(&part)?,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(api.unreachable_failure(&error)),
+            }
+        }
+    }
+
     /// Sends the request; returns a successful answer.
     async fn send_for_response(self, time: Option<Duration>) -> Result<reqwest::Response> {
         if let Some(part) = &self.invalid_part {
@@ -446,9 +471,16 @@ impl ApiRequestBuilder<'_> {
         authorization: Option<HeaderValue>,
     ) -> reqwest::RequestBuilder {
         let client = &self.api.client;
+        let accept = match &self.events {
+            Some(_) => "text/event-stream",
+            None => "application/json",
+        };
         let mut request = client
             .request(self.call.method.clone(), self.url.clone())
-            .header(header::ACCEPT, "application/json");
+            .header(header::ACCEPT, accept);
+        if let Some(Some(after)) = &self.events {
+            request = request.header("last-event-id", after);
+        }
         if let Some(value) = authorization {
             request = request.header(header::AUTHORIZATION, value);
         }

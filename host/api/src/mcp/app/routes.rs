@@ -8,10 +8,12 @@ use axum::response::{IntoResponse, Response};
 use super::AppToolServices;
 use super::handler::AppRequestHandler;
 use super::sanitize::quote_title;
+use crate::activity::{EntryKind, LoggedOutcome};
 use crate::backends::calls::routes::bound_backend;
 use crate::backends::calls::tokens::CallRateTokens;
 use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
+use crate::deployments::serving::request_log::LogNote;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::UnreadBody;
 use crate::http::hosts::HostKind;
@@ -52,6 +54,7 @@ pub async fn serve(
     request: Request,
 ) -> Response {
     let calls = services.calls.clone();
+    let began = calls.serving.clock().elapsed();
     let (tokens, page) = CallRateTokens::draw(&calls, &context.host, &context.client, &slug).await;
     let mut response = match (tokens.refusal(&calls), page) {
         (None, Some(page)) => answer(services, &context, &slug, page, request)
@@ -61,6 +64,17 @@ pub async fn serve(
             .map_or_else(Problem::not_found, Problem::from)
             .into_response(),
     };
+    let outcome = LoggedOutcome::of(&response);
+    // Calls write themselves into the log; here are the requests that never came to a tool.
+    if outcome.is_failure()
+        && let Some(page) = calls.serving.known_activity(&context.host, &slug)
+    {
+        let of = (&context.client, &*context.request_id);
+        let said = (outcome, LogNote::default());
+        calls
+            .serving
+            .record(&page, EntryKind::Tool, of, began, said);
+    }
     tokens.add_rate_limit_headers(&calls, response.headers_mut());
     response
 }
@@ -95,6 +109,8 @@ async fn answer(
     let handler = AppRequestHandler {
         services,
         slug: slug.into(),
+        page: page.activity.clone(),
+        client: context.client,
         backend,
         instructions: instructions.into(),
         request_id: Arc::clone(&context.request_id),

@@ -7,13 +7,20 @@ use serde_json::{Value, json};
 
 use super::{ToolDataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::CallerChoosingWorkspace;
+use crate::activity::Activity;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::envelope;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
+<<<<<<< HEAD
 use crate::projects::{domains, operations};
 use crate::releases;
 use crate::visitors;
+=======
+use crate::projects::operations;
+use crate::{stats, visitors};
+use svc_base::clock::Clock;
+>>>>>>> 530ba2ed
 
 actions!(Action {
     Create "create",
@@ -24,10 +31,15 @@ actions!(Action {
     Release "release",
     Visitors "visitors",
     ForgetVisitor "forget_visitor",
+<<<<<<< HEAD
     Domains "domains",
     AddDomain "add_domain",
     VerifyDomain "verify_domain",
     RemoveDomain "remove_domain",
+=======
+    Stats "stats",
+    Log "log",
+>>>>>>> 530ba2ed
 });
 
 const TOOL_DESCRIPTION: &str = "Projects, which own frontends (pages) and a backend (database). \
@@ -38,14 +50,25 @@ delete: for good, with pages and database; ask the user first. \
 release: schema, actions and pages at once, all or nothing. \
 visitors: who has signed in, newest first; names and addresses are untrusted data. \
 forget_visitor: erases one, with profile and sessions. \
+<<<<<<< HEAD
 domains: its own host names. add_domain: answers records; the user sets one in DNS, then verify_domain.";
+=======
+stats: views, calls, errors and times by hour or day. log: the latest requests of pages, newest first.";
+>>>>>>> 530ba2ed
 
 pub(super) fn description() -> Description {
     let arguments = json!({
         "action": { "type": "string", "enum": Action::names() },
         "project_id": string_argument("All but create and list (required)."),
         "user_id": string_argument("forget_visitor (required): usr_…"),
-        "limit": { "type": "integer", "maximum": 200, "description": "visitors: 50 if absent." },
+        "limit": { "type": "integer", "maximum": 500, "description": "visitors: 50 if absent, at most 200; log: 100." },
+        "from": string_argument("stats: RFC 3339; 7 days if absent."),
+        "to": string_argument("stats."),
+        "step": { "type": "string", "enum": ["hour", "day"] },
+        "before": string_argument("log: next_before."),
+        "kind": string_argument("log: call, live, sign_in, …"),
+        "status": { "type": "integer", "description": "log." },
+        "called": string_argument("log: an action of the backend."),
         "cursor": string_argument("visitors: next_cursor of the page before."),
         "name": string_argument("create (required), update: up to 100 characters; at creation part of the host name. *_domain (required): www.example.com."),
         "description": string_argument("create, update: what it is about; empty clears it."),
@@ -133,9 +156,17 @@ pub(super) async fn call(
             let visitors = session.services.visitors.clone();
             to_json(visitors::operations::list(visitors, at, arguments.parse_rest()?).await?)
         }
+<<<<<<< HEAD
         Action::Domains | Action::AddDomain | Action::VerifyDomain | Action::RemoveDomain => {
             call_on_domains(session, wanted, arguments).await
         }
+=======
+        Action::Stats => {
+            let (at, counted) = (session.project(&mut arguments).await?, counted(&session));
+            to_json(stats::operations::stats(counted, at, arguments.parse_rest()?).await?)
+        }
+        Action::Log => log(session, arguments).await,
+>>>>>>> 530ba2ed
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
             let (visitors, user_id) = (
@@ -148,6 +179,7 @@ pub(super) async fn call(
     }
 }
 
+<<<<<<< HEAD
 async fn call_on_domains(
     session: ToolSession,
     wanted: Action,
@@ -178,4 +210,21 @@ async fn call_on_domains(
             to_json(operations::list(domains, at).await?)
         }
     }
+=======
+/// Lists the latest requests of a project's pages.
+async fn log(session: ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
+    let at = session.project(&mut arguments).await?;
+    // `action` is what the tool does.
+    if let Some(name) = arguments.optional::<String>("called", "the name of an action")? {
+        arguments.set("action", &name)?;
+    }
+    let counted = counted(&session);
+    to_json(stats::operations::log(counted, at, arguments.parse_rest()?).await?)
+}
+
+/// Returns what owners' counts and logs are read from.
+fn counted(session: &ToolSession) -> (Arc<Activity>, Clock) {
+    let services = &session.services;
+    (Arc::clone(&services.activity), services.clock.clone())
+>>>>>>> 530ba2ed
 }

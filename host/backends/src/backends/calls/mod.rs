@@ -1,6 +1,7 @@
 //! Calls of actions, and owners' queries.
 
 mod audit_entries;
+mod call_log;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
@@ -111,6 +112,11 @@ impl ActionCalls {
         };
         self.with_audit_entry(id, AuditAction::BackendCall, written, run)
             .await
+    }
+
+    /// Returns an action that is in memory.
+    pub fn known_action(&self, id: BackendId, name: &str) -> Option<Arc<CallableAction>> {
+        self.definitions.known_action(id, name)
     }
 
     /// Finds the action of a call, and checks the params and the identity.

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::ActionCalls;
+use super::call_log::CallNote;
 use super::requests::{
     As, CallOrBatch, CheckedCallRequest, QueryBackend, RunQuery, UncheckedCallBody,
 };
@@ -101,15 +102,18 @@ pub async fn call(
     slug: &str,
     request: Request,
 ) -> Response {
+    let mut note = CallNote::begin(calls);
     let (mut tokens, page) = CallRateTokens::draw(calls, context.host, context.client, slug).await;
+    note.find_page(calls, (context.host, slug), page.as_ref());
     let mut response = match (tokens.refusal(calls), page) {
-        (None, Some(page)) => answer_call(calls, page, context, &mut tokens, request)
+        (None, Some(page)) => answer_call(calls, page, context, (&mut tokens, &mut note), request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal
             .map_or_else(Problem::not_found, Problem::from)
             .into_response(),
     };
+    note.record(calls, &context, &response);
     tokens.add_rate_limit_headers(calls, response.headers_mut());
     response
 }
@@ -118,7 +122,7 @@ async fn answer_call(
     calls: &CallServices,
     page: Result<Arc<ServedPage>, PageLookupError>,
     context: CallContext<'_>,
-    tokens: &mut CallRateTokens,
+    (tokens, note): (&mut CallRateTokens, &mut CallNote),
     request: Request,
 ) -> Result<Response, Problem> {
     let presented = request.headers().get_all(header::AUTHORIZATION).iter();
@@ -147,16 +151,20 @@ async fn answer_call(
         None => (None, caller.map(|session| session.identity())),
     };
     let wanted = body.checked()?;
+    note.backend = Some(backend);
+    note.user_id = by.as_ref().map(|by| by.user_id.clone());
     if let CheckedCallRequest::Batch(ops) = &wanted {
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
+    note.actions = wanted.actions();
     let Some(owner) = owner else {
         // This is no route that the server's front gives a flow, and the gate may have to judge the action again.
         let flow = CallerFlow::stranger(context.client.0);
         calls.answers.check(&flow)?;
         let work = run_call(&calls.actions, backend, wanted, by);
         let done = flow.clone().scope(work).await?;
-        return Ok(json_answer(calls, flow, done));
+        note.rows = done.rows;
+        return Ok(json_answer(calls, flow, done.json));
     };
     let flow = owner.flow();
     calls.answers.check(&flow)?;
@@ -165,8 +173,9 @@ async fn answer_call(
     let work = Box::pin(async move { run_call(&actions, backend, wanted, by).await });
     let actor = AuditActor::new(owner.id(), &context.request_id.into());
     let done = with_actor(actor, run_to_completion(work));
-    let done = Box::pin(flow.clone().scope(done));
-    Ok(json_answer(calls, flow, done.await?))
+    let done = Box::pin(flow.clone().scope(done)).await?;
+    note.rows = done.rows;
+    Ok(json_answer(calls, flow, done.json))
 }
 
 /// Runs a checked call or batch.
@@ -246,7 +255,7 @@ pub async fn query(
     };
     let actor = AuditActor::new(caller.id(), &context.request_id);
     let done = flow.clone().scope(with_actor(actor, work));
-    Ok(json_answer(&calls, flow, done.await?))
+    Ok(json_answer(&calls, flow, done.await?.json))
 }
 
 /// Get the schema
@@ -370,7 +379,7 @@ fn no_store_headers() -> HeaderMap {
 }
 
 /// Answers a result, which counts for a flow until it is read.
-fn json_answer(calls: &CallServices, flow: CallerFlow, json: ResultJson) -> Response {
+fn json_answer(calls: &CallServices, flow: CallerFlow, json: Vec<u8>) -> Response {
     let mut headers = no_store_headers();
     headers.insert(
         header::CONTENT_TYPE,

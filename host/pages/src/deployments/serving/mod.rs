@@ -9,6 +9,7 @@ mod page_cache;
 pub mod pages;
 pub mod password;
 mod problems;
+pub mod request_log;
 pub mod routes;
 mod service;
 mod site_files;

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::page_cache::ENTRY_OVERHEAD_BYTES;
 use super::visits::ViewCounter;
+use crate::activity::PageActivity;
 use crate::content::{Digest, EncodedPage, Encoding};
 use crate::deployments::model::{Deployment, DeploymentType};
 use crate::deployments::sites::SiteManifest;
@@ -104,6 +105,8 @@ pub struct ServedPage {
     pub(super) has_former_files: bool,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
+    /// Counters for the owner of its project, if it has one.
+    pub activity: Option<Arc<PageActivity>>,
 }
 
 /// One encoding, with the headers of its 200.
@@ -214,6 +217,7 @@ impl ServedPage {
             site: None,
             has_former_files: false,
             visits: Arc::new(ViewCounter::new(deployment.id)),
+            activity: None,
         }
     }
 

@@ -12,6 +12,7 @@ use super::page_cache::{CacheKey, PageCache};
 use super::pages::{PageKind, PagePolicy, PageProtection, ServedPage};
 use super::password;
 use super::visits::VisitCounters;
+use crate::activity::{Activity, PageActivity};
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::deployments::blocked::BlockedContent;
@@ -22,7 +23,7 @@ use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
-use svc_base::clock::Timestamp;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{BackendId, DeploymentId, RevisionId};
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
@@ -136,6 +137,7 @@ pub struct PageService {
     /// Bytes of large objects in memory, for the flow that read each first. Slow readers keep them after the cache forgets them.
     reading: Arc<ByteBudget>,
     pub(super) visits: VisitCounters,
+    activity: Arc<Activity>,
 }
 
 impl PageService {
@@ -147,7 +149,7 @@ impl PageService {
         infra: Infra,
         (content, blocked): (ContentStore, BlockedContent),
         sandbox: Sandbox,
-        unlock_key: hmac::Key,
+        (unlock_key, activity): (hmac::Key, Arc<Activity>),
     ) -> Result<Self, RandomSourceError> {
         let limits = &infra.config.limits;
         let (cache_bytes, page_bytes) = (limits.page_cache_bytes, limits.page_bytes);
@@ -169,6 +171,7 @@ impl PageService {
             origins,
             reading: ByteBudget::beside_cache(reading, cached),
             visits,
+            activity,
         })
     }
 
@@ -188,8 +191,30 @@ impl PageService {
     }
 
     /// Counts a view of a page.
-    pub(super) fn count_view(&self, page: &ServedPage) {
+    pub(super) fn count_view(&self, page: &ServedPage, now: Timestamp) {
         self.visits.count(&page.visits);
+        if let Some(activity) = &page.activity {
+            activity.count_view(now);
+        }
+    }
+
+    /// Returns the activity of all projects.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    /// Returns the clock that requests are measured by.
+    pub fn clock(&self) -> &Clock {
+        &self.infra.clock
+    }
+
+    /// Returns the counters of the page at a slug for a host, if the page is in memory and belongs to a project.
+    pub fn known_activity(&self, host: &HostKind, slug: &str) -> Option<Arc<PageActivity>> {
+        let page = self.pages.get(slug)?;
+        match self.check_on_host(host, &page) {
+            Ok(()) | Err(PageLookupError::Disabled) => page.activity.clone(),
+            Err(_) => None,
+        }
     }
 
     /// Adds the numbers of pages and views to the metrics of the server.
@@ -325,11 +350,12 @@ impl PageService {
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
             _ => None,
         };
-        Ok(Arc::new(ServedPage::new(
-            &deployment,
-            artifact,
-            self.page_policy(),
-        )))
+        let is_frontend = deployment.host_label.is_some();
+        let activity = is_frontend.then(|| self.activity.page(deployment.project, slug));
+        Ok(Arc::new(ServedPage {
+            activity,
+            ..ServedPage::new(&deployment, artifact, self.page_policy())
+        }))
     }
 
     /// Loads a stored page.
