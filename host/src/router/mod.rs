@@ -8,6 +8,7 @@ pub mod paths;
 mod probes;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -179,7 +180,7 @@ pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
 /// Whether a request is a view of a file below an address that may be a site's, which [`view_file`] answers as the route
 /// [`FILE_ROUTE`] does. Its path is in the canonical form.
 pub fn is_file_view(host: &HostKind, request: &Request) -> bool {
-    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
+    let pages = host.has_pages();
     pages && request.method() == Method::GET && slug_of_file(request.uri().path()).is_some()
 }
 
@@ -205,13 +206,15 @@ pub fn is_call(host: &HostKind, request: &Request) -> bool {
 /// Answers a call of an action without the router, for the same reason.
 pub async fn call(
     app: &App,
-    (host, client, request_id): (&HostKind, &ClientIp, &str),
+    (host, client): (&HostKind, &ClientIp),
+    (request_id, began): (&str, Duration),
     request: Request,
 ) -> Response {
     let context = CallContext {
         host,
         client,
         request_id,
+        began,
     };
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();

@@ -98,6 +98,12 @@ impl CallableAction {
         let found = self.activity.get_or_init(|| project.action(&self.row.name));
         found.as_deref()
     }
+
+    /// Returns the name of the action, as its counters in the project have it.
+    pub fn counted_name(&self, project: &ProjectActivity) -> Arc<str> {
+        let counters = self.activity(project);
+        counters.map_or_else(|| self.row.name.as_str().into(), |it| Arc::clone(it.name()))
+    }
 }
 
 impl From<StoredActionVersion> for CallableAction {

@@ -191,7 +191,8 @@ pub async fn batch(
 ) -> Result<Vec<u8>, Problem> {
     let ops = check_ops(input.ops)?;
     let by = input.by.map(As::checked).transpose()?;
-    Ok(actions.batch(at.backend.id, ops, by.as_ref()).await?.json)
+    let done = actions.batch(at.backend.id, ops, by.as_ref(), &mut Vec::new());
+    Ok(done.await?.json)
 }
 
 /// Lists the moments that a database can be restored to.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::response::Response;
 use tokio::sync::Notify;
 
+use super::clients::DayClients;
 use super::detail::detail_of;
 use super::project::{ProjectActivity, lock};
 use crate::http::client_ip::ClientIp;
@@ -125,7 +126,7 @@ pub struct LoggedRequest<'r> {
     pub client: Option<ClientIp>,
     pub request_id: &'r str,
     /// Name of the action, if there is such an action.
-    pub action: Option<&'r str>,
+    pub action: Option<Arc<str>>,
     /// Id of the visitor, if signed in.
     pub user_id: Option<&'r str>,
     pub outcome: LoggedOutcome,
@@ -137,7 +138,7 @@ pub struct LogEntry {
     pub id: LogEntryId,
     pub at: Timestamp,
     pub kind: EntryKind,
-    pub action: Option<Box<str>>,
+    pub action: Option<Arc<str>>,
     pub slug: Arc<str>,
     pub outcome: LoggedOutcome,
     pub took: Duration,
@@ -151,11 +152,8 @@ impl LogEntry {
     /// Returns the bytes that the entry takes in memory, about.
     fn bytes(&self) -> usize {
         let text = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
-        // Each allocation has some bytes of its own, and the list a pointer.
-        let texts = text(&self.action)
-            + text(&self.user_id)
-            + text(&self.outcome.detail)
-            + self.request_id.len();
+        // The names of the action and the page are others', too. Each allocation has some bytes of its own, and the list a pointer.
+        let texts = text(&self.user_id) + text(&self.outcome.detail) + self.request_id.len();
         size_of::<Self>() + texts + 64
     }
 }
@@ -188,10 +186,17 @@ pub struct LogPage {
     pub more: bool,
 }
 
+/// Entries of a project, oldest first, and the hashes of their clients.
+#[derive(Debug, Default)]
+struct LogEntries {
+    list: VecDeque<Arc<LogEntry>>,
+    clients: DayClients,
+}
+
 /// Entries of a project, and those who follow them.
 #[derive(Debug, Default)]
 pub(super) struct ProjectLog {
-    entries: Mutex<VecDeque<Arc<LogEntry>>>,
+    entries: Mutex<LogEntries>,
     bytes: AtomicUsize,
     followers: AtomicUsize,
     news: Notify,
@@ -201,18 +206,21 @@ pub(super) struct ProjectLog {
 
 impl ProjectLog {
     /// Adds an entry, whose id `make` gives it; returns the bytes that the log has grown by, which may be less than none.
-    pub(super) fn push(&self, at: Timestamp, make: impl FnOnce(Timestamp) -> LogEntry) -> isize {
+    pub(super) fn push(
+        &self,
+        at: Timestamp,
+        make: impl FnOnce(Timestamp, &mut DayClients) -> LogEntry,
+    ) -> isize {
         let mut entries = lock(&self.entries);
+        let LogEntries { list, clients } = &mut *entries;
         // A clock that is set back must not lead to an id before the last one.
-        let last = entries.back().map_or(at, |last| last.at.max(at));
-        let entry = Arc::new(make(last));
+        let last = list.back().map_or(at, |last| last.at.max(at));
+        let entry = Arc::new(make(last, clients));
         let mut grown = entry.bytes().cast_signed();
-        entries.push_back(entry);
+        list.push_back(entry);
         let kept_since = at.plus_seconds(-KEPT_MS / 1000);
-        while entries.len() > MAX_ENTRIES
-            || entries.front().is_some_and(|first| first.at < kept_since)
-        {
-            let dropped = entries.pop_front();
+        while list.len() > MAX_ENTRIES || list.front().is_some_and(|first| first.at < kept_since) {
+            let dropped = list.pop_front();
             grown -= dropped.map_or(0, |entry| entry.bytes().cast_signed());
         }
         self.bytes
@@ -232,13 +240,15 @@ impl ProjectLog {
     /// Drops the oldest entries until `most` bytes are left, and those that are too old; returns the bytes that were dropped.
     pub(super) fn shrink(&self, most: usize, now: Timestamp) -> usize {
         let mut entries = lock(&self.entries);
+        let list = &mut entries.list;
         let kept_since = now.plus_seconds(-KEPT_MS / 1000);
         let mut dropped = 0;
-        while entries.front().is_some_and(|first| {
+        while list.front().is_some_and(|first| {
             first.at < kept_since || self.bytes().saturating_sub(dropped) > most
         }) {
-            dropped += entries.pop_front().map_or(0, |entry| entry.bytes());
+            dropped += list.pop_front().map_or(0, |entry| entry.bytes());
         }
+        list.shrink_to(2 * list.len());
         self.bytes.fetch_sub(dropped, Ordering::Relaxed);
         dropped
     }
@@ -254,6 +264,7 @@ impl ProjectLog {
         let kept_since = now.plus_seconds(-KEPT_MS / 1000);
         let entries = lock(&self.entries);
         let mut found = entries
+            .list
             .iter()
             .rev()
             .skip_while(|entry| before.is_some_and(|before| entry.id >= before))
@@ -268,14 +279,14 @@ impl ProjectLog {
     /// Returns the next entries after one, oldest first.
     fn after(&self, last: LogEntryId) -> Vec<Arc<LogEntry>> {
         let entries = lock(&self.entries);
-        let begin = entries.partition_point(|entry| entry.id <= last);
-        let some = entries.range(begin..).take(ENTRIES_AT_ONCE);
+        let begin = entries.list.partition_point(|entry| entry.id <= last);
+        let some = entries.list.range(begin..).take(ENTRIES_AT_ONCE);
         some.map(Arc::clone).collect()
     }
 
     /// Whether there are no entries and no followers.
     pub(super) fn is_unused(&self) -> bool {
-        lock(&self.entries).is_empty() && self.followers.load(Ordering::Relaxed) == 0
+        lock(&self.entries).list.is_empty() && self.followers.load(Ordering::Relaxed) == 0
     }
 
     /// Sends all followers away.
@@ -351,7 +362,7 @@ impl ProjectActivity {
                 (count < MAX_FOLLOWERS).then_some(count + 1)
             });
         added.ok()?;
-        let newest = lock(&log.entries).back().map(|entry| entry.id);
+        let newest = lock(&log.entries).list.back().map(|entry| entry.id);
         let start = LogEntryId::numbered(Timestamp(0), 0);
         Some(LogFollower {
             project: Arc::clone(self),

@@ -3,6 +3,7 @@
 //! A count is an addition to a number of its own page or action, which is found once and held with it. Every minute the sums of the
 //! hour are written down. The log is in memory alone: it holds what was answered and never what was sent.
 
+mod clients;
 mod counts;
 mod detail;
 mod errand;

@@ -47,8 +47,9 @@ pub struct PageActivity {
 }
 
 /// Counters of an action.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ActionActivity {
+    name: Arc<str>,
     calls: AtomicU64,
     errors: AtomicU64,
     rows: AtomicU64,
@@ -89,6 +90,21 @@ impl PageActivity {
 }
 
 impl ActionActivity {
+    fn new(name: &Arc<str>) -> Self {
+        Self {
+            name: Arc::clone(name),
+            calls: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            times: TimeCounters::default(),
+        }
+    }
+
+    /// Returns the name of the action.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
     fn take(&self) -> ActionCounts {
         let mut counts = ActionCounts {
             calls: self.calls.swap(0, Ordering::Relaxed),
@@ -191,8 +207,9 @@ impl ProjectActivity {
         if actions.len() >= MAX_ACTIONS {
             return None;
         }
-        let action = Arc::new(ActionActivity::default());
-        actions.insert(name.into(), Arc::clone(&action));
+        let name: Arc<str> = name.into();
+        let action = Arc::new(ActionActivity::new(&name));
+        actions.insert(name, Arc::clone(&action));
         Some(action)
     }
 

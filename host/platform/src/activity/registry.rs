@@ -4,13 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicIsize, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ring::hmac;
-
+use super::clients::ClientKey;
 use super::flush::HourFlush;
 use super::log::{LogEntry, LoggedRequest};
 use super::project::{PageActivity, ProjectActivity, lock};
 use crate::control::ControlDatabase;
-use crate::http::client_ip::ClientIp;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{LogEntryId, ProjectId};
 use svc_base::random::{Random, RandomSourceError};
@@ -19,8 +17,6 @@ use svc_base::random::{Random, RandomSourceError};
 const MAX_LOG_BYTES: isize = 64 << 20;
 /// Part of them that is left free when they are used up, so that this is rare.
 const FREED_PART: usize = 8;
-/// Milliseconds of a day, after which clients have other hashes.
-const DAY_MS: i64 = 86_400_000;
 
 /// Activity of projects.
 #[derive(Debug)]
@@ -35,8 +31,7 @@ pub struct Activity {
     making_room: AtomicBool,
     /// Number of the last entry.
     entries: AtomicU64,
-    /// Key of the hashes of clients. It is of this run, as the log is.
-    client_key: hmac::Key,
+    client_key: ClientKey,
     /// Id of the next flush.
     pub(super) flushed: AtomicI64,
     /// Counts that are on their way, or failed on it.
@@ -53,7 +48,6 @@ impl Activity {
         clock: Clock,
         random: &Random,
     ) -> Result<Self, RandomSourceError> {
-        let key: [u8; 32] = random.bytes()?;
         Ok(Self {
             control,
             clock,
@@ -62,7 +56,7 @@ impl Activity {
             most_log_bytes: MAX_LOG_BYTES,
             making_room: AtomicBool::new(false),
             entries: AtomicU64::new(0),
-            client_key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            client_key: ClientKey::new(random)?,
             // Half of the numbers, so that counting on never passes the end.
             flushed: AtomicI64::new(i64::from_le_bytes(random.bytes()?) >> 1),
             flushing: tokio::sync::Mutex::default(),
@@ -103,39 +97,30 @@ impl Activity {
         if project.has_ended() {
             return;
         }
-        let LoggedRequest { at, outcome, .. } = &request;
-        if outcome.is_failure() {
-            project.count_failure(*at, outcome.status);
+        let at = request.at;
+        if request.outcome.is_failure() {
+            project.count_failure(at, request.outcome.status);
         }
-        let client = request
-            .client
-            .map(|client| self.client_hash(project.id, client, *at));
-        let at = *at;
-        let grown = project.log.push(at, |at| LogEntry {
+        let of_project = (&self.client_key, project.id);
+        let grown = project.log.push(at, |at, clients| LogEntry {
+            // Under the lock of the log, so that ids follow each other there.
             id: LogEntryId::numbered(at, self.entries.fetch_add(1, Ordering::Relaxed)),
             at,
             kind: request.kind,
-            action: request.action.map(Into::into),
+            action: request.action,
             slug: Arc::clone(&page.slug),
             outcome: request.outcome,
             took: request.took,
             user_id: request.user_id.map(Into::into),
-            client,
+            client: request
+                .client
+                .map(|client| clients.hash(of_project, client, at)),
             request_id: request.request_id.into(),
         });
         let all = self.log_bytes.fetch_add(grown, Ordering::Relaxed) + grown;
         if all > self.most_log_bytes {
             self.make_room(at);
         }
-    }
-
-    /// Returns the hash by which an owner tells clients of a day apart: it says nothing of an address, nor of another project's visitors.
-    fn client_hash(&self, project: ProjectId, client: ClientIp, at: Timestamp) -> u64 {
-        let text = format!("{} {project} {}", at.0.div_euclid(DAY_MS), client.bucket());
-        let hash = hmac::sign(&self.client_key, text.as_bytes());
-        let mut start = [0; 8];
-        start.copy_from_slice(&hash.as_ref()[..8]);
-        u64::from_be_bytes(start)
     }
 
     /// Drops entries of those logs that have most, down to one level.
@@ -210,6 +195,7 @@ mod tests {
 
     use super::*;
     use crate::activity::{EntryKind, LogFilter, LoggedOutcome};
+    use crate::http::client_ip::ClientIp;
 
     #[test]
     fn the_level_is_what_is_left_for_each_who_has_more() {
@@ -242,7 +228,7 @@ mod tests {
             took: Duration::from_millis(3),
             client: Some(ClientIp("192.0.2.7".parse().unwrap())),
             request_id: id,
-            action: Some("list"),
+            action: Some("list".into()),
             user_id: None,
             outcome: LoggedOutcome::ok(200),
         }
@@ -305,9 +291,6 @@ mod tests {
         }
         let expected = (100..2100).rev().map(|n| n.to_string().into());
         assert_eq!(seen, expected.collect::<Vec<Box<str>>>());
-        let hash = |at| activity.client_hash(id, ClientIp("192.0.2.7".parse().unwrap()), at);
-        assert_eq!(hash(clock.now()), hash(clock.now().plus_seconds(1)));
-        assert_ne!(hash(clock.now()), hash(clock.now().plus_seconds(86_400)));
         clock.advance(Duration::from_secs(86_401));
         let old = page
             .project

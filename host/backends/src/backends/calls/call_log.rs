@@ -8,50 +8,82 @@ use serde_json::Value;
 
 use super::routes::{CallContext, CallServices};
 use crate::activity::{EntryKind, LoggedOutcome, LoggedRequest, PageActivity};
+use crate::backends::model::CallableAction;
 use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::pages::ServedPage;
-use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
-use svc_base::ids::BackendId;
-use svc_base::names::is_action_name;
+use svc_base::clock::Timestamp;
 use svc_database::RowCounts;
 
+/// Actions of a call, as far as they were found: none of a call that was refused before, or names no action that there is.
+#[derive(Debug, Default)]
+pub(super) struct CalledActions {
+    /// Action of a single call.
+    pub(super) single: Option<Arc<CallableAction>>,
+    /// Actions of the first calls of a batch.
+    of_batch: Vec<Arc<CallableAction>>,
+    /// Number of the calls of a batch; `None` if it is none.
+    batched: Option<usize>,
+}
+
 /// Note of a call, as far as the call is known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CallNote {
-    began: Duration,
     page: Option<Arc<PageActivity>>,
-    pub(super) backend: Option<BackendId>,
-    /// Names of the actions, as they were sent.
-    pub(super) actions: Vec<String>,
+    pub(super) called: CalledActions,
+    /// Id of the visitor, if signed in.
     pub(super) user_id: Option<String>,
     pub(super) rows: RowCounts,
 }
 
-impl CallNote {
-    /// Begins the note of a call.
-    pub(super) fn begin(calls: &CallServices) -> Self {
-        Self {
-            began: calls.serving.clock().elapsed(),
-            page: None,
-            backend: None,
-            actions: Vec::new(),
-            user_id: None,
-            rows: RowCounts::default(),
-        }
+/// Time of a call, and whether it failed.
+#[derive(Clone, Copy)]
+struct CallOutcome {
+    at: Timestamp,
+    took: Duration,
+    is_failure: bool,
+    /// Number of the call that failed, if one call did.
+    failed: Option<usize>,
+}
+
+impl CalledActions {
+    /// Begins the actions of a batch of calls.
+    pub(super) fn begin_batch(&mut self, calls: usize) -> &mut Vec<Arc<CallableAction>> {
+        self.batched = Some(calls);
+        &mut self.of_batch
     }
 
-    /// Finds whose call it is. The page of one that the client's bucket refuses is looked for in memory alone.
-    pub(super) fn find_page(
-        &mut self,
-        calls: &CallServices,
-        (host, slug): (&HostKind, &str),
-        page: Option<&Result<Arc<ServedPage>, PageLookupError>>,
-    ) {
-        self.page = match page {
-            Some(Ok(page)) => page.activity.clone(),
-            Some(Err(_)) | None => calls.serving.known_activity(host, slug),
+    /// Returns the number of calls.
+    fn count(&self) -> usize {
+        self.batched.unwrap_or(1)
+    }
+
+    /// Returns the action of a call, from 0.
+    fn of(&self, call: usize) -> Option<&CallableAction> {
+        let action = match self.batched {
+            Some(_) => self.of_batch.get(call),
+            None => self.single.as_ref(),
         };
+        action.map(|action| &**action)
+    }
+}
+
+impl CallNote {
+    /// Begins the note of a call. The page of one that the client's bucket refuses is looked for in memory alone.
+    pub(super) fn begin(
+        calls: &CallServices,
+        context: &CallContext<'_>,
+        slug: &str,
+        page: Option<&Result<Arc<ServedPage>, PageLookupError>>,
+    ) -> Self {
+        let page = match page {
+            Some(Ok(page)) => page.activity.clone(),
+            Some(Err(_)) | None => calls.serving.known_activity(context.host, slug),
+        };
+        Self {
+            page,
+            ..Self::default()
+        }
     }
 
     /// Counts the call, and writes it into the log.
@@ -62,56 +94,49 @@ impl CallNote {
         response: &Response,
     ) {
         let Some(page) = &self.page else { return };
-        let (clock, outcome) = (calls.serving.clock(), LoggedOutcome::of(response));
-        let (at, took) = (clock.now(), clock.elapsed().saturating_sub(self.began));
-        let failed = failed_op(response);
-        if outcome.status != 429 {
-            self.count(calls, page, (at, took), (outcome.is_failure(), failed));
-        }
-        let action = match (&*self.actions, failed) {
-            ([one], _) => Some(one),
-            (several, Some(failed)) => several.get(failed),
-            _ => None,
+        let (clock, logged) = (calls.serving.clock(), LoggedOutcome::of(response));
+        // Of a single call it is known; of a batch the problem says it, if it is one call's.
+        let failed = match self.called.batched {
+            Some(_) => failed_op(response),
+            None => Some(0),
         };
+        let outcome = CallOutcome {
+            at: clock.now(),
+            took: clock.elapsed().saturating_sub(context.began),
+            is_failure: logged.is_failure(),
+            failed,
+        };
+        if logged.status != 429 {
+            self.count(page, outcome);
+        }
+        let action = failed.and_then(|call| self.called.of(call));
         let request = LoggedRequest {
             kind: EntryKind::Call,
-            at,
-            took,
+            at: outcome.at,
+            took: outcome.took,
             client: Some(*context.client),
             request_id: context.request_id,
-            action: action
-                .map(String::as_str)
-                .filter(|name| is_action_name(name)),
+            action: action.map(|action| action.counted_name(page.project())),
             user_id: self.user_id.as_deref(),
-            outcome,
+            outcome: logged,
         };
         calls.serving.activity().record(page, request);
     }
 
-    fn count(
-        &self,
-        calls: &CallServices,
-        page: &PageActivity,
-        (at, took): (svc_base::clock::Timestamp, Duration),
-        (is_failure, failed): (bool, Option<usize>),
-    ) {
+    fn count(&self, page: &PageActivity, outcome: CallOutcome) {
         let project = page.project();
-        if self.actions.is_empty() {
-            project.count_call(None, at, took, Err(()));
-        }
-        for (number, name) in self.actions.iter().enumerate() {
-            let action = self
-                .backend
-                .and_then(|backend| calls.definitions.known_action(backend, name));
-            let counters = action.as_ref().and_then(|action| action.activity(project));
-            // Of a batch one call has failed, and the others have no effect.
-            let outcome = match failed {
-                Some(failed) if failed != number => Ok(0),
-                None if is_failure && self.actions.len() > 1 => Ok(0),
-                _ if is_failure => Err(()),
-                _ => Ok(self.rows.of(number)),
+        for call in 0..self.called.count() {
+            let action = self.called.of(call);
+            let counters = action.and_then(|action| action.activity(project));
+            let counted = match outcome {
+                CallOutcome {
+                    is_failure: false, ..
+                } => Ok(self.rows.of(call)),
+                // Of a batch one call has failed, and the others have no effect.
+                CallOutcome { failed, .. } if failed == Some(call) => Err(()),
+                CallOutcome { .. } => Ok(0),
             };
-            project.count_call(counters, at, took, outcome);
+            project.count_call(counters, outcome.at, outcome.took, counted);
         }
     }
 }

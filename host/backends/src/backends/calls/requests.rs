@@ -131,16 +131,6 @@ pub(super) enum CheckedCallRequest {
     Batch(Vec<BatchedCall>),
 }
 
-impl CheckedCallRequest {
-    /// Returns the names of the actions, in order.
-    pub(super) fn actions(&self) -> Vec<String> {
-        match self {
-            Self::Call { action, .. } => vec![action.clone()],
-            Self::Batch(calls) => calls.iter().map(|call| call.action.clone()).collect(),
-        }
-    }
-}
-
 /// Fault of params that are read by themselves.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ParamsError {

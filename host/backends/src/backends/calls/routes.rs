@@ -1,6 +1,7 @@
 //! The routes below a page's address: visitors call actions, and the owner runs queries.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, Request, State};
 use axum::middleware::Next;
@@ -8,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::ActionCalls;
-use super::call_log::CallNote;
+use super::call_log::{CallNote, CalledActions};
 use super::requests::{
     As, CallOrBatch, CheckedCallRequest, QueryBackend, RunQuery, UncheckedCallBody,
 };
@@ -80,6 +81,7 @@ pub async fn op(
         host: &context.host,
         client: &context.client,
         request_id: &context.request_id,
+        began: calls.serving.clock().elapsed(),
     };
     call(&calls, context, &slug, request).await
 }
@@ -93,6 +95,8 @@ pub struct CallContext<'a> {
     pub client: &'a ClientIp,
     /// Id of the request.
     pub request_id: &'a str,
+    /// When the request began, on the clock that only runs forward.
+    pub began: Duration,
 }
 
 /// Answers a call. It bypasses the router, whose boxed futures cost as much as a read, if the path is in its plain form.
@@ -102,9 +106,8 @@ pub async fn call(
     slug: &str,
     request: Request,
 ) -> Response {
-    let mut note = CallNote::begin(calls);
     let (mut tokens, page) = CallRateTokens::draw(calls, context.host, context.client, slug).await;
-    note.find_page(calls, (context.host, slug), page.as_ref());
+    let mut note = CallNote::begin(calls, &context, slug, page.as_ref());
     let mut response = match (tokens.refusal(calls), page) {
         (None, Some(page)) => answer_call(calls, page, context, (&mut tokens, &mut note), request)
             .await
@@ -151,17 +154,15 @@ async fn answer_call(
         None => (None, caller.map(|session| session.identity())),
     };
     let wanted = body.checked()?;
-    note.backend = Some(backend);
     note.user_id = by.as_ref().map(|by| by.user_id.clone());
     if let CheckedCallRequest::Batch(ops) = &wanted {
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
-    note.actions = wanted.actions();
     let Some(owner) = owner else {
         // This is no route that the server's front gives a flow, and the gate may have to judge the action again.
         let flow = CallerFlow::stranger(context.client.0);
         calls.answers.check(&flow)?;
-        let work = run_call(&calls.actions, backend, wanted, by);
+        let work = run_call(&calls.actions, backend, (wanted, by), &mut note.called);
         let done = flow.clone().scope(work).await?;
         note.rows = done.rows;
         return Ok(json_answer(calls, flow, done.json));
@@ -170,28 +171,38 @@ async fn answer_call(
     calls.answers.check(&flow)?;
     // An owner's call has an entry in the audit log, so it runs to completion.
     let actions = Arc::clone(&calls.actions);
-    let work = Box::pin(async move { run_call(&actions, backend, wanted, by).await });
+    let work = Box::pin(async move {
+        let mut called = CalledActions::default();
+        let done = run_call(&actions, backend, (wanted, by), &mut called).await;
+        Ok::<_, BackendError>((called, done))
+    });
     let actor = AuditActor::new(owner.id(), &context.request_id.into());
     let done = with_actor(actor, run_to_completion(work));
-    let done = Box::pin(flow.clone().scope(done)).await?;
+    let (called, done) = Box::pin(flow.clone().scope(done)).await?;
+    note.called = called;
+    let done = done?;
     note.rows = done.rows;
     Ok(json_answer(calls, flow, done.json))
 }
 
-/// Runs a checked call or batch.
+/// Runs a checked call or batch; the actions that are found come into `called`.
 async fn run_call(
     actions: &ActionCalls,
     backend: BackendId,
-    wanted: CheckedCallRequest,
-    by: Option<ActionCallerIdentity>,
+    (wanted, by): (CheckedCallRequest, Option<ActionCallerIdentity>),
+    called: &mut CalledActions,
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         CheckedCallRequest::Call { action, params } => {
-            actions
-                .call_action(backend, &action, params, by.as_ref())
-                .await
+            let action = actions.action(backend, &action).await?;
+            called.single = Some(Arc::clone(&action));
+            let done = actions.call_found(backend, &action, params, by.as_ref());
+            done.await
         }
-        CheckedCallRequest::Batch(ops) => actions.batch(backend, ops, by.as_ref()).await,
+        CheckedCallRequest::Batch(ops) => {
+            let found = called.begin_batch(ops.len());
+            actions.batch(backend, ops, by.as_ref(), found).await
+        }
     }
 }
 
