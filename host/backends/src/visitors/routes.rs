@@ -6,15 +6,13 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
-use url::Url;
 
 use super::flow::{SignInRequest, SignInStart};
 use super::kinds::CallbackQuery;
-use super::model::SignInError;
 use super::requests::ListVisitors;
 use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
-use super::{Visitors, cookies, flow, operations, pages, sessions};
+use super::{Visitors, cookies, flow, operations, pages, return_to, sessions};
 use crate::access::{Editor, Viewer, run_to_completion};
 use crate::deployments::serving::request_log::LogNote;
 use crate::http::NOSNIFF;
@@ -75,7 +73,7 @@ pub async fn login(
         SignInStart::Choose { offered, return_to } => {
             html_response(&pages::provider_choice_page(&slug, &offered, &return_to))
         }
-        SignInStart::Return(location) => redirect_response(&location),
+        SignInStart::Return(location) => return_response(&location, &slug),
         SignInStart::Redirect { location, browser } => {
             let mut response = redirect_response(&location);
             let cookie = cookies::browser_cookie(&browser, secure)?;
@@ -126,7 +124,8 @@ pub async fn callback(
             .handle_callback(&provider, answer, browser.as_deref())
             .await
     };
-    Ok(redirect_response(&run_to_completion(taking).await?))
+    let (location, slug) = run_to_completion(taking).await?;
+    Ok(return_response(&location, &slug))
 }
 
 /// Complete a sign-in
@@ -164,20 +163,18 @@ pub async fn complete(
         service.complete(&page, ticket, browser, before).await
     };
     let (token, location) = run_to_completion(completing).await?;
-    let mut response = redirect_response(&location);
-<<<<<<< HEAD
-    for cookie in token.map_or_else(|| Ok(Vec::new()), set_cookies)? {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-=======
+    let mut response = return_response(&location, &slug);
     if let Some(token) = token {
-        let session = visitors.session(sessions::hash_token(&token)).await?;
+        // For the log alone, which may do without it.
+        let session = visitors.session(sessions::hash_token(&token)).await;
+        let session = session.ok().flatten();
         response.extensions_mut().insert(LogNote {
             user_id: session.map(|session| session.visitor.to_string()),
             ..LogNote::default()
         });
-        let cookie = cookies::session_cookie(&slug, &deployment, &token, secure)?;
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
->>>>>>> 530ba2ed
+        for cookie in set_cookies(token)? {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
     }
     Ok(response)
 }
@@ -331,26 +328,20 @@ fn redirect_response(location: &str) -> Response {
     };
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(REFERRER_POLICY, NO_REFERRER);
-    if let Some(note) = failure_note(location) {
-        response.extensions_mut().insert(note);
-    }
     response
 }
 
-/// Returns what the log says of a sign-in that leads back to its page with an error.
-fn failure_note(location: &str) -> Option<LogNote> {
-    let address = Url::parse(location).ok()?;
-    let told = address
-        .query_pairs()
-        .filter(|(name, _)| name == "auth_error")
-        .last()?;
-    let code = SignInError::find_by_code(&told.1)?;
-    let slug = address.path_segments().and_then(|mut path| path.next());
-    Some(LogNote {
-        code: Some(code.code()),
-        slug: slug.map(str::to_owned),
-        ..LogNote::default()
-    })
+/// Redirects a browser on, or back to the page at a slug; the log is told of a sign-in that has failed.
+fn return_response(location: &str, slug: &str) -> Response {
+    let mut response = redirect_response(location);
+    if let Some(error) = return_to::error_of(location) {
+        response.extensions_mut().insert(LogNote {
+            code: Some(error.code()),
+            slug: Some(slug.to_owned()),
+            ..LogNote::default()
+        });
+    }
+    response
 }
 
 fn html_response(page: &maud::Markup) -> Response {

@@ -4,14 +4,31 @@ use crate::http::problem::{Problem, ProblemCode};
 
 /// Longest text, in bytes.
 const MAX_BYTES: usize = 400;
-/// Codes whose texts may quote what was sent.
-const QUOTING: [ProblemCode; 5] = [
-    ProblemCode::InvalidRequest,
-    ProblemCode::InvalidJson,
-    ProblemCode::ReservedParam,
-    ProblemCode::NotFound,
-    ProblemCode::StatementFailed,
+/// Codes whose texts have the platform's words, its settings and the schema's names, and nothing that was sent.
+const FIXED: [ProblemCode; 20] = [
+    ProblemCode::CapacityReached,
+    ProblemCode::ConstraintViolation,
+    ProblemCode::DatabaseBusy,
+    ProblemCode::DatabaseFull,
+    ProblemCode::Disabled,
+    ProblemCode::Forbidden,
+    ProblemCode::IdentityRequired,
+    ProblemCode::IdentityUnconfigured,
+    ProblemCode::Internal,
+    ProblemCode::Interrupted,
+    ProblemCode::LengthRequired,
+    ProblemCode::ParamsMismatch,
+    ProblemCode::PayloadTooLarge,
+    ProblemCode::PaymentsUnconfigured,
+    ProblemCode::PriceInactive,
+    ProblemCode::QueryTimeout,
+    ProblemCode::RateLimited,
+    ProblemCode::StorageFull,
+    ProblemCode::Timeout,
+    ProblemCode::Unauthorized,
 ];
+/// Beginning of what SQLite says of a name that it does not know, which follows after a colon.
+const UNKNOWN_NAME: &str = "no such ";
 /// Names that the platform's own texts put between quotation marks.
 const OWN_NAMES: [&str; 34] = [
     "action",
@@ -53,9 +70,9 @@ const OWN_NAMES: [&str; 34] = [
 /// Returns what a problem says, up to the first quotation of what may have been sent.
 pub(super) fn detail_of(problem: &Problem) -> Box<str> {
     let text = problem.detail.as_str();
-    let end = match QUOTING.contains(&problem.code) {
-        true => first_foreign_quotation(text),
-        false => text.len(),
+    let end = match FIXED.contains(&problem.code) {
+        true => text.len(),
+        false => first_foreign_quotation(text).min(first_unknown_name(text)),
     };
     let is_cut = end < text.len() || end > MAX_BYTES;
     let end = text.floor_char_boundary(end.min(MAX_BYTES));
@@ -82,6 +99,15 @@ fn first_foreign_quotation(text: &str) -> usize {
         };
     }
     text.len()
+}
+
+/// Returns where the first name begins that SQLite does not know; the length of the text, if there is none.
+fn first_unknown_name(text: &str) -> usize {
+    let name = text.find(UNKNOWN_NAME).and_then(|start| {
+        let colon = text[start..].find(':')?;
+        Some(start + colon)
+    });
+    name.unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -115,6 +141,16 @@ mod tests {
                 ProblemCode::StatementFailed,
                 "The statement failed: integer overflow. Look.",
                 "The statement failed: integer overflow. Look.",
+            ),
+            (
+                ProblemCode::StatementRefused,
+                "Statement 1, line 1, column 8: no such column: secret",
+                "Statement 1, line 1, column 8: no such column…",
+            ),
+            (
+                ProblemCode::OriginRefused,
+                "The page at `https://secret.example` may not call.",
+                "The page at…",
             ),
             (
                 ProblemCode::ConstraintViolation,

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
+
 use super::connection::ConnectionContext;
 use super::error::LiveError;
 use crate::activity::{EntryKind, LoggedOutcome, LoggedRequest, PageActivity};
 use crate::backends::calls::ActionCalls;
 use crate::deployments::serving::PageService;
 use crate::http::client_ip::ClientIp;
-use crate::http::problem::{Problem, ProblemCode};
+use crate::http::problem::Problem;
 use svc_base::ids::BackendId;
-use svc_base::names::is_action_name;
 
 /// A live query that is not answered yet.
 #[derive(Debug)]
@@ -44,12 +45,12 @@ impl LiveQueryLog {
         let clock = self.serving.clock();
         let (at, took) = (clock.now(), clock.elapsed().saturating_sub(began));
         let problem = answer.err().map(Problem::from);
+        let known = self.actions.known_action(self.backend, &action);
+        let project = self.page.project();
         if problem
             .as_ref()
-            .is_none_or(|problem| problem.code != ProblemCode::RateLimited)
+            .is_none_or(|problem| problem.code.status() != StatusCode::TOO_MANY_REQUESTS)
         {
-            let known = self.actions.known_action(self.backend, &action);
-            let project = self.page.project();
             let counters = known.as_ref().and_then(|action| action.activity(project));
             project.count_call(counters, at, took, answer.map_err(|_| ()));
         }
@@ -63,7 +64,7 @@ impl LiveQueryLog {
             took,
             client: Some(self.client),
             request_id: &opened.request,
-            action: Some(&*action).filter(|name| is_action_name(name)),
+            action: known.map(|action| action.counted_name(project)),
             user_id: user.as_ref().map(|user| user.user_id.as_str()),
             outcome: match &problem {
                 Some(problem) => LoggedOutcome::failed(problem),
