@@ -60,12 +60,6 @@ impl ResultJson {
     }
 }
 
-impl From<ResultJson> for Vec<u8> {
-    fn from(result: ResultJson) -> Self {
-        result.json
-    }
-}
-
 impl RowCounts {
     /// Returns the rows of a statement, from 0.
     pub fn of(&self, statement: usize) -> u64 {

@@ -263,7 +263,7 @@ async fn show_site(
     };
     let mut answered = answer::site_response(serving, &page, site, &asked).await?;
     if answered.is_view && *method == Method::GET {
-        serving.count_view(&page);
+        serving.count_view(&page, serving.now());
     }
     let is_copy = !at.at_root && at.missing.is_none();
     if let (true, Some(path), Some(origin)) = (is_copy, at_root, serving.origin_of(host, &page)) {

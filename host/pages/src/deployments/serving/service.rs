@@ -336,22 +336,24 @@ impl PageService {
             .map_err(anyhow::Error::from)?
             .filter(|deployment| deployment.is_live(now))
             .ok_or(PageLookupError::NotFound)?;
+        let is_frontend = deployment.host_label.is_some();
+        let activity = is_frontend.then(|| self.activity.page(deployment.project, slug));
         if let Some(digest) = deployment.artifact
             && deployment.content_type.is_site()
             && !deployment.disabled
         {
             let has_former_files = self.has_former_files(deployment.id).await?;
             let site = (self.load_site(digest).await?, has_former_files);
-            let page = ServedPage::site(&deployment, site, self.page_policy());
-            return Ok(Arc::new(page));
+            return Ok(Arc::new(ServedPage {
+                activity,
+                ..ServedPage::site(&deployment, site, self.page_policy())
+            }));
         }
         let artifact = match deployment.artifact {
             // A disabled page is not shown, so its bytes may be missing.
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
             _ => None,
         };
-        let is_frontend = deployment.host_label.is_some();
-        let activity = is_frontend.then(|| self.activity.page(deployment.project, slug));
         Ok(Arc::new(ServedPage {
             activity,
             ..ServedPage::new(&deployment, artifact, self.page_policy())

@@ -192,6 +192,7 @@ impl Shares {
             password_hash: None,
             source: None,
             artifact: None,
+            project: ProjectId::QUICK_SHARES,
             host_label: None,
             backend: None,
             disabled: false,
