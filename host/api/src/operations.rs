@@ -9,11 +9,8 @@ use std::sync::LazyLock;
 use crate::access::{OperationMetadata, OperationPlace, minimum_role};
 use crate::control::audit::AuditAction;
 use crate::{
-<<<<<<< HEAD
-    accounts, backends, deployments, envelope, payments, projects, realtime, releases, visitors,
-=======
-    accounts, backends, deployments, envelope, payments, projects, realtime, stats, visitors,
->>>>>>> 530ba2ed
+    accounts, backends, deployments, envelope, payments, projects, realtime, releases, stats,
+    visitors,
 };
 
 macro_rules! rows {
@@ -81,7 +78,6 @@ fn rows() -> Vec<OperationMetadata> {
             changes [ReleasePublish, BackendCreate, BackendMigrate, BackendDefine, ActionDelete, FrontendCreate, FrontendPublish, FrontendDelete, ProjectUpdate];
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
-<<<<<<< HEAD
         "put_blob" deployments::files::operations::put, at Control, changes [];
         "list_domains" "manage_project" "domains" projects::domains::operations::list, at Control;
         "add_domain" "manage_project" "add_domain" projects::domains::operations::create, at Control, changes [DomainCreate];
@@ -89,10 +85,8 @@ fn rows() -> Vec<OperationMetadata> {
         "update_domain" projects::domains::operations::update, at Control, changes [DomainUpdate];
         "verify_domain" "manage_project" "verify_domain" projects::domains::operations::verify, at Control, changes [DomainVerify];
         "remove_domain" "manage_project" "remove_domain" projects::domains::operations::delete, at Control, changes [DomainDelete];
-=======
         "get_stats" "manage_project" "stats" stats::operations::stats, at Control;
         "list_log" "manage_project" "log" stats::operations::log, at Backend;
->>>>>>> 530ba2ed
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];
         "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, at Control, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list, at Control;

@@ -30,7 +30,10 @@ impl ResourceTexts {
     }
 
     fn texts(&self) -> &[ResourceText] {
-        self.0.get().map_or(&[], |made| made.as_slice())
+        self.0
+            .get()
+            .map(|made| made.as_slice())
+            .unwrap_or_default()
     }
 
     /// Lists all texts.

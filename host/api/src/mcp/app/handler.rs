@@ -80,11 +80,11 @@ impl AppRequestHandler {
         let Some(page) = &self.page else { return };
         let (calls, at) = (&self.services.calls, self.services.clock.now());
         let action = calls.definitions.known_action(self.backend, name);
+        let project = page.project();
         let counters = action
             .as_ref()
-            .and_then(|action| action.activity(page.project()));
-        page.project()
-            .count_call(counters, at, took, done.map_err(|_| ()));
+            .and_then(|action| action.activity(project));
+        project.count_call(counters, at, took, done.map_err(|_| ()));
         let outcome = done.map_or_else(LoggedOutcome::failed, |_| LoggedOutcome::ok(200));
         let request = LoggedRequest {
             kind: EntryKind::Tool,
@@ -92,7 +92,7 @@ impl AppRequestHandler {
             took,
             client: Some(self.client),
             request_id: &self.request_id,
-            action: Some(name),
+            action: action.map(|action| action.counted_name(project)),
             user_id: None,
             outcome,
         };
