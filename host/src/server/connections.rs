@@ -143,9 +143,9 @@ pub(super) async fn serve(
             proxy.stop().await;
         }
     };
-    // WebSockets are closed while requests finish.
-    // Streams of owners would be waited for, as others would.
+    // Owners' streams would go on, and be waited for.
     app.activity.stop_following();
+    // WebSockets are closed while requests finish.
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown(), passed) };
     if timeout(STOP_TIMEOUT, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");
