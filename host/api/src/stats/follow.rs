@@ -114,7 +114,8 @@ impl LogFollowing {
         }
         self.has_begun = true;
         tokio::select! {
-            some = self.follower.next() => Some((encode(&some?).into(), true)),
+            // A stream begins with a sign of life, and a flood of entries puts no check off.
+            biased;
             _ = self.checks.tick() => match self.check().await {
                 Ok(()) => Some((Bytes::from_static(b": still here\n\n"), true)),
                 Err(problem) => {
@@ -123,6 +124,7 @@ impl LogFollowing {
                     Some((format!("event: error\ndata: {document}\n\n").into(), false))
                 }
             },
+            some = self.follower.next() => Some((encode(&some?).into(), true)),
         }
     }
 

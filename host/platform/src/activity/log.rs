@@ -125,7 +125,7 @@ pub struct LoggedRequest<'r> {
     pub took: Duration,
     pub client: Option<ClientIp>,
     pub request_id: &'r str,
-    /// Name of the action, if there is such an action.
+    /// Name of the action; if there is no such action, a name that could be one's.
     pub action: Option<Arc<str>>,
     /// Id of the visitor, if signed in.
     pub user_id: Option<&'r str>,

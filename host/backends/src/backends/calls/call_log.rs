@@ -6,24 +6,29 @@ use std::time::Duration;
 use axum::response::Response;
 use serde_json::Value;
 
+use super::requests::BatchedCall;
 use super::routes::{CallContext, CallServices};
-use crate::activity::{EntryKind, LoggedOutcome, LoggedRequest, PageActivity};
+use crate::activity::{
+    EntryKind, LoggedOutcome, LoggedRequest, PageActivity, ProjectActivity,
+};
 use crate::backends::model::CallableAction;
 use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::pages::ServedPage;
 use crate::http::problem::Problem;
 use svc_base::clock::Timestamp;
+use svc_base::names::is_action_name;
 use svc_database::RowCounts;
 
-/// Actions of a call, as far as they were found: none of a call that was refused before, or names no action that there is.
+/// Actions of a call, as far as they were found: none of a call that was refused before.
 #[derive(Debug, Default)]
 pub(super) struct CalledActions {
     /// Action of a single call.
     pub(super) single: Option<Arc<CallableAction>>,
     /// Actions of the first calls of a batch.
     of_batch: Vec<Arc<CallableAction>>,
-    /// Number of the calls of a batch; `None` if it is none.
-    batched: Option<usize>,
+    /// Names as they were sent: of all calls of a batch, or of a single call whose action was not found.
+    names: Vec<String>,
+    is_batch: bool,
 }
 
 /// Note of a call, as far as the call is known.
@@ -47,24 +52,44 @@ struct CallOutcome {
 }
 
 impl CalledActions {
-    /// Begins the actions of a batch of calls.
-    pub(super) fn begin_batch(&mut self, calls: usize) -> &mut Vec<Arc<CallableAction>> {
-        self.batched = Some(calls);
+    /// Begins the actions of a batch.
+    pub(super) fn begin_batch(&mut self, calls: &[BatchedCall]) -> &mut Vec<Arc<CallableAction>> {
+        self.is_batch = true;
+        self.names = calls.iter().map(|call| call.action.clone()).collect();
         &mut self.of_batch
+    }
+
+    /// Notes the name of an action that was not found.
+    pub(super) fn set_unknown(&mut self, name: String) {
+        self.names = vec![name];
     }
 
     /// Returns the number of calls.
     fn count(&self) -> usize {
-        self.batched.unwrap_or(1)
+        match self.is_batch {
+            true => self.names.len(),
+            false => 1,
+        }
     }
 
     /// Returns the action of a call, from 0.
     fn of(&self, call: usize) -> Option<&CallableAction> {
-        let action = match self.batched {
-            Some(_) => self.of_batch.get(call),
-            None => self.single.as_ref(),
+        let action = match self.is_batch {
+            true => self.of_batch.get(call),
+            false => self.single.as_ref(),
         };
         action.map(|action| &**action)
+    }
+
+    /// Returns the name of the action of a call, if it could be an action's.
+    fn name_of(&self, call: usize, project: &ProjectActivity) -> Option<Arc<str>> {
+        match self.of(call) {
+            Some(action) => Some(action.counted_name(project)),
+            None => {
+                let name = self.names.get(call)?;
+                is_action_name(name).then(|| name.as_str().into())
+            }
+        }
     }
 }
 
@@ -95,10 +120,10 @@ impl CallNote {
     ) {
         let Some(page) = &self.page else { return };
         let (clock, logged) = (calls.serving.clock(), LoggedOutcome::of(response));
-        // Of a single call it is known; of a batch the problem says it, if it is one call's.
-        let failed = match self.called.batched {
-            Some(_) => failed_op(response),
-            None => Some(0),
+        // Of one call it is known; of several the problem says it, if it is one call's.
+        let failed = match self.called.is_batch {
+            true if self.called.count() > 1 => failed_op(response),
+            _ => Some(0),
         };
         let outcome = CallOutcome {
             at: clock.now(),
@@ -109,14 +134,14 @@ impl CallNote {
         if logged.status != 429 {
             self.count(page, outcome);
         }
-        let action = failed.and_then(|call| self.called.of(call));
+        let name = |call| self.called.name_of(call, page.project());
         let request = LoggedRequest {
             kind: EntryKind::Call,
             at: outcome.at,
             took: outcome.took,
             client: Some(*context.client),
             request_id: context.request_id,
-            action: action.map(|action| action.counted_name(page.project())),
+            action: failed.and_then(name),
             user_id: self.user_id.as_deref(),
             outcome: logged,
         };

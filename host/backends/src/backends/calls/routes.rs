@@ -194,13 +194,19 @@ async fn run_call(
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         CheckedCallRequest::Call { action, params } => {
-            let action = actions.action(backend, &action).await?;
+            let action = match actions.action(backend, &action).await {
+                Ok(found) => found,
+                Err(error) => {
+                    called.set_unknown(action);
+                    return Err(error);
+                }
+            };
             called.single = Some(Arc::clone(&action));
             let done = actions.call_found(backend, &action, params, by.as_ref());
             done.await
         }
         CheckedCallRequest::Batch(ops) => {
-            let found = called.begin_batch(ops.len());
+            let found = called.begin_batch(&ops);
             actions.batch(backend, ops, by.as_ref(), found).await
         }
     }

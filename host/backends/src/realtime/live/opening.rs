@@ -13,6 +13,7 @@ use crate::deployments::serving::PageService;
 use crate::http::client_ip::ClientIp;
 use crate::http::problem::Problem;
 use svc_base::ids::BackendId;
+use svc_base::names::is_action_name;
 
 /// A live query that is not answered yet.
 #[derive(Debug)]
@@ -64,7 +65,10 @@ impl LiveQueryLog {
             took,
             client: Some(self.client),
             request_id: &opened.request,
-            action: known.map(|action| action.counted_name(project)),
+            action: match known {
+                Some(known) => Some(known.counted_name(project)),
+                None => is_action_name(&action).then(|| action.into()),
+            },
             user_id: user.as_ref().map(|user| user.user_id.as_str()),
             outcome: match &problem {
                 Some(problem) => LoggedOutcome::failed(problem),
