@@ -3,6 +3,7 @@
 mod counts;
 mod follow;
 mod log;
+mod places;
 mod secrets;
 
 use serde_json::{Value, json};
