@@ -22,6 +22,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{DOCTYPE, PreEscaped, html};
 use tokio::sync::OnceCell;
 
+pub use self::page::csp_hash_source;
 use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::document::{EncodedDocument, REVALIDATE};
