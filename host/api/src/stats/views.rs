@@ -169,7 +169,7 @@ pub struct LogEntryView {
     /// Name of the action; a batch has none, unless one of its calls failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    action: Option<Box<str>>,
+    action: Option<Arc<str>>,
     /// The page.
     #[schema(value_type = String)]
     slug: Arc<str>,
