@@ -142,7 +142,9 @@ fn headings(content: &str) -> Vec<Heading<'_>> {
         let Some((tag, inner)) = heading.split_once('>') else {
             continue;
         };
-        let id = tag.split_once("id=\"").and_then(|(_, id)| id.split_once('"'));
+        let id = tag
+            .split_once("id=\"")
+            .and_then(|(_, id)| id.split_once('"'));
         if let Some((id, _)) = id {
             let text = without_tags(inner);
             found.push(Heading { is_deep, id, text });
@@ -217,6 +219,9 @@ mod tests {
     fn the_policy_allows_the_script_that_is_served() {
         let policy = CONTENT_SECURITY_POLICY.to_str().unwrap();
         assert!(policy.contains("script-src 'sha256-") && !policy.contains("script-src 'self'"));
-        assert!(!SCRIPT.contains("</"), "it stands in an element of the page");
+        assert!(
+            !SCRIPT.contains("</"),
+            "it stands in an element of the page"
+        );
     }
 }

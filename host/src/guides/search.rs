@@ -48,7 +48,11 @@ impl SearchedPage {
                     Some(id) => id.to_owned(),
                     None => ids.id_of(&text),
                 };
-                let id = if sections.is_empty() { String::new() } else { id };
+                let id = if sections.is_empty() {
+                    String::new()
+                } else {
+                    id
+                };
                 let (heading, text) = (text, String::new());
                 sections.push(SearchedSection { id, heading, text });
                 continue;

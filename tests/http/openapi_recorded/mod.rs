@@ -207,6 +207,7 @@ impl ExampleRecorder {
             self.answer(example, (Method::GET, path), None).await;
         }
         self.send_without_body(Method::DELETE, &one).await;
+    }
 
     /// Records what an owner sees of what was done before.
     async fn record_stats(&mut self, project: &str) {

@@ -30,10 +30,7 @@ impl ResourceTexts {
     }
 
     fn texts(&self) -> &[ResourceText] {
-        self.0
-            .get()
-            .map(|made| made.as_slice())
-            .unwrap_or_default()
+        self.0.get().map(|made| made.as_slice()).unwrap_or_default()
     }
 
     /// Lists all texts.

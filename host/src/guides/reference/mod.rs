@@ -423,6 +423,10 @@ mod tests {
         ] {
             assert!(notes.text.contains(part), "{part}\nin\n{}", notes.text);
         }
-        assert!(types.text.starts_with("# API: types\n\n## <a id=\"type-Note\"></a>Note\n"));
+        assert!(
+            types
+                .text
+                .starts_with("# API: types\n\n## <a id=\"type-Note\"></a>Note\n")
+        );
     }
 }

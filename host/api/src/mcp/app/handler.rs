@@ -81,9 +81,7 @@ impl AppRequestHandler {
         let (calls, at) = (&self.services.calls, self.services.clock.now());
         let action = calls.definitions.known_action(self.backend, name);
         let project = page.project();
-        let counters = action
-            .as_ref()
-            .and_then(|action| action.activity(project));
+        let counters = action.as_ref().and_then(|action| action.activity(project));
         project.count_call(counters, at, took, done.map_err(|_| ()));
         let outcome = done.map_or_else(LoggedOutcome::failed, |_| LoggedOutcome::ok(200));
         let request = LoggedRequest {

@@ -8,9 +8,7 @@ use serde_json::Value;
 
 use super::requests::BatchedCall;
 use super::routes::{CallContext, CallServices};
-use crate::activity::{
-    EntryKind, LoggedOutcome, LoggedRequest, PageActivity, ProjectActivity,
-};
+use crate::activity::{EntryKind, LoggedOutcome, LoggedRequest, PageActivity, ProjectActivity};
 use crate::backends::model::CallableAction;
 use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::pages::ServedPage;
