@@ -235,8 +235,7 @@ impl App {
     }
 
     fn assemble(services: DomainServices) -> anyhow::Result<Self> {
-        let foundation = &services.foundation;
-        let infra = foundation.infra.clone();
+        let infra = services.foundation.infra.clone();
         let calls = services.calls();
         Ok(Self {
             app_tools: services.app_tools(&calls),
@@ -290,8 +289,8 @@ impl App {
             config: Arc::clone(&infra.config),
             clock: infra.clock.clone(),
             control: infra.control.clone(),
-            cluster: foundation.cluster.clone(),
-            activity: Arc::clone(&foundation.activity),
+            cluster: services.foundation.cluster.clone(),
+            activity: Arc::clone(&services.foundation.activity),
             infra,
         })
     }

@@ -135,13 +135,10 @@ impl ServiceDependencies {
             random,
             config: Arc::new(config),
         };
+        let activity = Activity::new(infra.control.clone(), infra.clock.clone(), &infra.random)?;
         Ok(Self {
             secrets,
-            activity: Arc::new(Activity::new(
-                infra.control.clone(),
-                infra.clock.clone(),
-                &infra.random,
-            )?),
+            activity: Arc::new(activity),
             infra,
             outbound,
             cluster,

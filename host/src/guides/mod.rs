@@ -122,7 +122,7 @@ struct GuidePages {
     by_name: BTreeMap<String, GuidePage>,
     /// All but the list itself, in its order.
     listed: Vec<ListedPage>,
-    /// What the search of the pages looks through.
+    /// Texts that the search of the pages looks through.
     index: OnceCell<EncodedDocument>,
 }
 
@@ -137,7 +137,7 @@ struct ListedPage {
 #[derive(Debug)]
 struct GuidePage {
     text: String,
-    /// What the page is rendered from, if it is not the text.
+    /// Markdown that the page is rendered from, if it is not the text.
     shown: Option<String>,
     written: OnceCell<EncodedDocument>,
     page: Mutex<Option<RenderedGuidePage>>,

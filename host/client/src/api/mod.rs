@@ -1,6 +1,7 @@
 //! HTTP client for the server's REST API. Failures describe a missing or unexpected answer.
 
 mod failures;
+mod stream;
 
 use std::time::Duration;
 
@@ -353,28 +354,6 @@ impl ApiRequestBuilder<'_> {
                 "The answer is not whole",
                 format!("The server ended before its end: {error}. Nothing is kept; try again."),
             )),
-        }
-    }
-
-    /// Sends the request for a stream of events, and passes its bytes on as they come, until the stream ends. It begins after the event with
-    /// the id `after`, if one is named.
-    ///
-    /// # Errors
-    /// As of `send`, and those of `take`.
-    pub(super) async fn follow(
-        mut self,
-        after: Option<String>,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        self.events = Some(after);
-        let api = self.api;
-        let mut response = self.send_for_response(None).await?;
-        loop {
-            match response.chunk().await {
-                Ok(Some(part)) => take(&part)?,
-                Ok(None) => return Ok(()),
-                Err(error) => return Err(api.unreachable_failure(&error)),
-            }
         }
     }
 

@@ -169,20 +169,29 @@ async fn answer_call(
     };
     let flow = owner.flow();
     calls.answers.check(&flow)?;
-    // An owner's call has an entry in the audit log, so it runs to completion.
-    let actions = Arc::clone(&calls.actions);
-    let work = Box::pin(async move {
-        let mut called = CalledActions::default();
-        let done = run_call(&actions, backend, (wanted, by), &mut called).await;
-        Ok::<_, BackendError>((called, done))
-    });
-    let actor = AuditActor::new(owner.id(), &context.request_id.into());
-    let done = with_actor(actor, run_to_completion(work));
-    let (called, done) = Box::pin(flow.clone().scope(done)).await?;
+    let work = run_owners_call(calls, backend, (wanted, by), (&owner, &context));
+    let (called, done) = Box::pin(flow.clone().scope(work)).await?;
     note.called = called;
     let done = done?;
     note.rows = done.rows;
     Ok(json_answer(calls, flow, done.json))
+}
+
+/// Runs a call of the page's owner. It has an entry in the audit log, so it runs to completion.
+async fn run_owners_call(
+    calls: &CallServices,
+    backend: BackendId,
+    wanted: (CheckedCallRequest, Option<ActionCallerIdentity>),
+    (owner, context): (&Caller, &CallContext<'_>),
+) -> Result<(CalledActions, Result<ResultJson, BackendError>), Problem> {
+    let actions = Arc::clone(&calls.actions);
+    let work = Box::pin(async move {
+        let mut called = CalledActions::default();
+        let done = run_call(&actions, backend, wanted, &mut called).await;
+        Ok::<_, BackendError>((called, done))
+    });
+    let actor = AuditActor::new(owner.id(), &context.request_id.into());
+    with_actor(actor, run_to_completion(work)).await
 }
 
 /// Runs a checked call or batch; the actions that are found come into `called`.
