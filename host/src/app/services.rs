@@ -359,11 +359,7 @@ impl DomainServices {
         let visitors = foundation.visitors(&projects, &deployments.serving, domains.hosts())?;
         let paying = foundation.payment_services(&projects)?;
         let teardown = ProjectLifecycle::new(
-            (
-                infra.control.clone(),
-                infra.clock.clone(),
-                Arc::clone(&foundation.activity),
-            ),
+            (infra, Arc::clone(&foundation.activity)),
             workspaces.clone(),
             projects.clone(),
             Arc::clone(&deployments.frontends),

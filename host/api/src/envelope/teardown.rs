@@ -12,6 +12,7 @@ use crate::control::ControlDatabase;
 use crate::control::audit::AuditAction;
 use crate::deployments::announce_home;
 use crate::deployments::frontends::Frontends;
+use crate::infra::Infra;
 use crate::payments::Payments;
 use crate::projects::model::ProjectChanges;
 use crate::projects::{self, Project, ProjectError, Projects};
@@ -37,7 +38,7 @@ pub struct ProjectLifecycle {
 
 impl ProjectLifecycle {
     pub fn new(
-        (control, clock, activity): (ControlDatabase, Clock, Arc<Activity>),
+        (infra, activity): (&Infra, Arc<Activity>),
         workspaces: Workspaces,
         projects: Projects,
         frontends: Arc<Frontends>,
@@ -46,8 +47,8 @@ impl ProjectLifecycle {
         payments: Arc<Payments>,
     ) -> Self {
         Self {
-            control,
-            clock,
+            control: infra.control.clone(),
+            clock: infra.clock.clone(),
             workspaces,
             projects,
             frontends,
