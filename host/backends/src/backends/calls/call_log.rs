@@ -13,9 +13,13 @@ use crate::backends::model::CallableAction;
 use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::pages::ServedPage;
 use crate::http::problem::Problem;
+use crate::visitors::ActionCallerIdentity;
 use svc_base::clock::Timestamp;
 use svc_base::names::is_action_name;
 use svc_database::RowCounts;
+
+/// Beginning of the ids of visitors.
+const VISITOR_PREFIX: &str = "usr_";
 
 /// Actions of a call, as far as they were found: none of a call that was refused before.
 #[derive(Debug, Default)]
@@ -35,7 +39,7 @@ pub(super) struct CallNote {
     page: Option<Arc<PageActivity>>,
     pub(super) called: CalledActions,
     /// Id of the visitor, if signed in.
-    pub(super) user_id: Option<String>,
+    user_id: Option<String>,
     pub(super) rows: RowCounts,
 }
 
@@ -107,6 +111,13 @@ impl CallNote {
             page,
             ..Self::default()
         }
+    }
+
+    /// Notes whom the call is by. What an owner calls as may be any text, of which only ids of visitors are noted.
+    pub(super) fn set_visitor(&mut self, by: Option<&ActionCallerIdentity>) {
+        let id = by.map(|by| by.user_id.as_str());
+        let id = id.filter(|id| id.starts_with(VISITOR_PREFIX));
+        self.user_id = id.map(str::to_owned);
     }
 
     /// Counts the call, and writes it into the log.

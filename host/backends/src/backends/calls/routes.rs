@@ -154,7 +154,7 @@ async fn answer_call(
         None => (None, caller.map(|session| session.identity())),
     };
     let wanted = body.checked()?;
-    note.user_id = by.as_ref().map(|by| by.user_id.clone());
+    note.set_visitor(by.as_ref());
     if let CheckedCallRequest::Batch(ops) = &wanted {
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
