@@ -8,14 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::response::Response;
 use tokio::sync::Notify;
 
 use super::clients::DayClients;
-use super::detail::detail_of;
+use super::outcome::LoggedOutcome;
 use super::project::{ProjectActivity, lock};
 use crate::http::client_ip::ClientIp;
-use crate::http::problem::Problem;
 use svc_base::clock::Timestamp;
 use svc_base::ids::LogEntryId;
 
@@ -65,7 +63,7 @@ kinds! {
     Live "live",
     /// Socket in a room.
     Room "room",
-    /// Sign-in.
+    /// Sign-in of a visitor.
     SignIn "sign_in",
     /// Begun checkout.
     Payment "payment",
@@ -73,48 +71,6 @@ kinds! {
     Upload "upload",
     /// Call of an app's tool.
     Tool "tool",
-}
-
-/// Answer of a request, for the log.
-#[derive(Clone, Debug)]
-pub struct LoggedOutcome {
-    pub status: u16,
-    /// Code of the problem, or of a sign-in that failed.
-    pub code: Option<&'static str>,
-    pub detail: Option<Box<str>>,
-}
-
-impl LoggedOutcome {
-    /// Returns the outcome of a request without a problem.
-    pub fn ok(status: u16) -> Self {
-        Self {
-            status,
-            code: None,
-            detail: None,
-        }
-    }
-
-    /// Returns the outcome of a request that failed.
-    pub fn failed(problem: &Problem) -> Self {
-        Self {
-            status: problem.code.status().as_u16(),
-            code: Some(problem.code.as_str()),
-            detail: Some(detail_of(problem)),
-        }
-    }
-
-    /// Returns the outcome that an answer is of, with its problem if it carries one.
-    pub fn of(response: &Response) -> Self {
-        match response.extensions().get::<Box<Problem>>() {
-            Some(problem) => Self::failed(problem),
-            None => Self::ok(response.status().as_u16()),
-        }
-    }
-
-    /// Whether the request was refused or failed.
-    pub fn is_failure(&self) -> bool {
-        self.code.is_some()
-    }
 }
 
 /// A request that was answered.

@@ -5,10 +5,10 @@
 
 mod clients;
 mod counts;
-mod detail;
 mod errand;
 mod flush;
 mod log;
+mod outcome;
 mod project;
 mod registry;
 mod store;
@@ -16,7 +16,8 @@ mod times;
 
 pub use counts::{ActionCounts, HourCounts, Totals};
 pub use errand::SharedHours;
-pub use log::{EntryKind, LogEntry, LogFilter, LogFollower, LogPage, LoggedOutcome, LoggedRequest};
+pub use log::{EntryKind, LogEntry, LogFilter, LogFollower, LogPage, LoggedRequest};
+pub use outcome::LoggedOutcome;
 pub use project::{ActionActivity, PageActivity, ProjectActivity};
 pub use registry::Activity;
 pub use times::CallTimes;

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
-
 use super::connection::ConnectionContext;
 use super::error::LiveError;
-use crate::activity::{EntryKind, LoggedOutcome, LoggedRequest, PageActivity};
+use super::problems;
+use crate::activity::{EntryKind, LoggedRequest, PageActivity};
 use crate::backends::calls::ActionCalls;
 use crate::deployments::serving::PageService;
 use crate::http::client_ip::ClientIp;
-use crate::http::problem::Problem;
 use svc_base::ids::BackendId;
 use svc_base::names::is_action_name;
 
@@ -45,13 +43,10 @@ impl LiveQueryLog {
         let LiveQueryOpening { action, began } = opening;
         let clock = self.serving.clock();
         let (at, took) = (clock.now(), clock.elapsed().saturating_sub(began));
-        let problem = answer.err().map(Problem::from);
+        let outcome = problems::logged_outcome(answer.err());
         let known = self.actions.known_action(self.backend, &action);
         let project = self.page.project();
-        if problem
-            .as_ref()
-            .is_none_or(|problem| problem.code.status() != StatusCode::TOO_MANY_REQUESTS)
-        {
+        if outcome.status != 429 {
             let counters = known.as_ref().and_then(|action| action.activity(project));
             project.count_call(counters, at, took, answer.map_err(|_| ()));
         }
@@ -70,10 +65,7 @@ impl LiveQueryLog {
                 None => is_action_name(&action).then(|| action.into()),
             },
             user_id: user.as_ref().map(|user| user.user_id.as_str()),
-            outcome: match &problem {
-                Some(problem) => LoggedOutcome::failed(problem),
-                None => LoggedOutcome::ok(200),
-            },
+            outcome,
         };
         self.serving.activity().record(&self.page, request);
     }

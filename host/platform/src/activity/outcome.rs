@@ -1,4 +1,6 @@
-//! Text of a problem for the log: as it was answered, without what the visitor had sent.
+//! Outcome of a request for the log: its status, and what its problem says, without anything that the visitor had sent.
+
+use axum::response::Response;
 
 use crate::http::problem::{Problem, ProblemCode};
 
@@ -67,8 +69,50 @@ const OWN_NAMES: [&str; 34] = [
     "Accept",
 ];
 
+/// Answer of a request, for the log.
+#[derive(Clone, Debug)]
+pub struct LoggedOutcome {
+    pub status: u16,
+    /// Code of the problem, or of a sign-in that failed.
+    pub code: Option<&'static str>,
+    pub detail: Option<Box<str>>,
+}
+
+impl LoggedOutcome {
+    /// Returns the outcome of a request without a problem.
+    pub fn ok(status: u16) -> Self {
+        Self {
+            status,
+            code: None,
+            detail: None,
+        }
+    }
+
+    /// Returns the outcome of a request that failed.
+    pub fn failed(problem: &Problem) -> Self {
+        Self {
+            status: problem.code.status().as_u16(),
+            code: Some(problem.code.as_str()),
+            detail: Some(detail_of(problem)),
+        }
+    }
+
+    /// Returns the outcome that an answer is of, with its problem if it carries one.
+    pub fn of(response: &Response) -> Self {
+        match response.extensions().get::<Box<Problem>>() {
+            Some(problem) => Self::failed(problem),
+            None => Self::ok(response.status().as_u16()),
+        }
+    }
+
+    /// Whether the request was refused or failed.
+    pub fn is_failure(&self) -> bool {
+        self.code.is_some()
+    }
+}
+
 /// Returns what a problem says, up to the first quotation of what may have been sent.
-pub(super) fn detail_of(problem: &Problem) -> Box<str> {
+fn detail_of(problem: &Problem) -> Box<str> {
     let text = problem.detail.as_str();
     let end = match FIXED.contains(&problem.code) {
         true => text.len(),
