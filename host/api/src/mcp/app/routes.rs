@@ -31,8 +31,9 @@ const METHODS_WITH_INSTRUCTIONS: [&str; 2] = ["initialize", "server/discover"];
 /// An extension: the Model Context Protocol, as at `/mcp`, for the agents of a page's visitors. The tools are the actions of
 /// the page's backend that need no identity, once its owner has said `agents: true`; before that, and without a backend, the
 /// address is a 404. A tool is named as its action, its description is the action's note, its arguments are the binds, each
-/// any JSON scalar, and required unless it has a default. A result is what `op` answers; what `op` refuses is a result with `isError` whose
-/// `structuredContent` is the problem. `tools/list` comes in pages (`nextCursor`). Each request takes the tokens of a call.
+/// required unless it has a default. An argument has the declared type of its column, where one is known, as advice: any JSON scalar is taken.
+/// A result is what `op` answers; what `op` refuses is a result with `isError` whose `structuredContent` is the problem. `tools/list` comes in pages
+/// (`nextCursor`). Each request takes the tokens of a call.
 #[utoipa::path(
     operation_id = "call_app_tool",
     post, path = "/{slug}/mcp", tag = "visitors",
