@@ -92,6 +92,7 @@ mod sharing_crashes;
 mod sites;
 mod sound;
 mod statements;
+mod stats;
 mod stores;
 mod tidy;
 mod tidy_cluster;

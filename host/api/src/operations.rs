@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use crate::access::{OperationMetadata, OperationPlace, minimum_role};
 use crate::control::audit::AuditAction;
 use crate::{
-    accounts, backends, deployments, envelope, payments, projects, realtime, releases, visitors,
+    accounts, backends, deployments, envelope, payments, projects, realtime, releases, stats,
+    visitors,
 };
 
 macro_rules! rows {
@@ -84,6 +85,8 @@ fn rows() -> Vec<OperationMetadata> {
         "update_domain" projects::domains::operations::update, at Control, changes [DomainUpdate];
         "verify_domain" "manage_project" "verify_domain" projects::domains::operations::verify, at Control, changes [DomainVerify];
         "remove_domain" "manage_project" "remove_domain" projects::domains::operations::delete, at Control, changes [DomainDelete];
+        "get_stats" "manage_project" "stats" stats::operations::stats, at Control;
+        "list_log" "manage_project" "log" stats::operations::log, at Backend;
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];
         "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, at Control, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list, at Control;

@@ -72,6 +72,10 @@ endpoints! {
     UPDATE_PROJECT: PATCH "/api/v1/projects/{id}" [] {"name" "description" "home"} => PROJECT;
     /// Deletes a project.
     DELETE_PROJECT: DELETE "/api/v1/projects/{id}" [] {} => NOTHING;
+    /// Counts what pages did.
+    STATS: GET "/api/v1/projects/{id}/stats" ["from" "to" "step"] {} => STATS;
+    /// Lists or follows the latest requests of pages.
+    LOG: GET "/api/v1/projects/{id}/log" ["limit" "action"] {} => LOG;
     /// Lists frontends.
     FRONTENDS: GET "/api/v1/projects/{id}/frontends" [] {} => FRONTENDS;
     /// Makes a frontend.

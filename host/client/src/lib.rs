@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+mod activity;
 mod api;
 mod audit_log;
 mod backends;
@@ -98,6 +99,10 @@ pub enum ClientCommand {
     /// List, add and withdraw what a project sells
     #[command(subcommand)]
     Price(prices::PriceCommand),
+    /// Follow the requests of a project's pages as they come
+    Tail(activity::TailCommand),
+    /// Count what a project's pages did, by the hour or the day
+    Stats(activity::StatsCommand),
 }
 
 /// Arguments that commands of the client have in common.
@@ -152,6 +157,8 @@ impl ClientCommand {
             Self::Action(action) => action.run().await,
             Self::Types(types) => types.run().await,
             Self::Price(price) => price.run().await,
+            Self::Tail(tail) => tail.run().await,
+            Self::Stats(stats) => stats.run().await,
         }
     }
 }

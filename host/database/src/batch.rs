@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::connection::TenantConnection;
 use super::error::StatementRunError;
 use super::limits::ResultLimits;
-use super::run::{FirstRow, ResultJson, StatementCall, run, run_with_first_row, value_bytes};
+use super::run::{
+    FirstRow, ResultJson, RowCounts, StatementCall, run, run_with_first_row, value_bytes,
+};
 use super::timing::{StatementLane, StatementTiming};
 use super::values::{BatchStepParam, Params, Value};
 use svc_base::Stopwatch;
@@ -155,6 +157,7 @@ fn run_batch(
 ) -> Result<ResultJson, BatchError> {
     let watch = Stopwatch::start();
     let mut rows = Vec::with_capacity(steps.len());
+    let mut counts = Vec::with_capacity(steps.len());
     let mut out = b"{\"results\":[".to_vec();
     for (number, step) in steps.iter().enumerate() {
         let at = |error| BatchError {
@@ -182,8 +185,12 @@ fn run_batch(
         if number > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(&result);
+        out.extend_from_slice(&result.json);
+        counts.push(result.rows.of(0));
     }
     out.extend_from_slice(b"]}");
-    Ok(out)
+    Ok(ResultJson {
+        json: out,
+        rows: RowCounts::Each(counts),
+    })
 }

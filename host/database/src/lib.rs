@@ -91,7 +91,7 @@ pub use restore::{
     DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,
 };
 pub use result_columns::{DescribedStatement, ResultColumn};
-pub use run::{ResultJson, StatementCall};
+pub use run::{ResultJson, RowCounts, StatementCall};
 pub use schema::{
     Column, DatabaseInventory, Index, MigrationMarker, Schema, Table, TableRows, View,
 };

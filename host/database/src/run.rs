@@ -28,8 +28,47 @@ pub struct StatementCall {
     pub params: Params,
 }
 
-/// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`.
-pub type ResultJson = Vec<u8>;
+/// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`, or that of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct ResultJson {
+    /// The document.
+    pub json: Vec<u8>,
+    /// Number of rows in it: one number for each statement, so one if this is no batch's.
+    pub rows: RowCounts,
+}
+
+/// Numbers of rows that statements have answered. That of a single statement takes no memory of its own.
+#[derive(Clone, Debug)]
+pub enum RowCounts {
+    /// Rows of the one statement.
+    One(u64),
+    /// Rows of each statement of a batch, in order.
+    Each(Vec<u64>),
+}
+
+impl Default for RowCounts {
+    fn default() -> Self {
+        Self::One(0)
+    }
+}
+
+impl ResultJson {
+    /// Builds the result of one statement.
+    fn of_one(json: Vec<u8>, rows: u64) -> Self {
+        let rows = RowCounts::One(rows);
+        Self { json, rows }
+    }
+}
+
+impl RowCounts {
+    /// Returns the rows of a statement, from 0.
+    pub fn of(&self, statement: usize) -> u64 {
+        match self {
+            Self::One(rows) => *rows,
+            Self::Each(rows) => rows.get(statement).copied().unwrap_or(0),
+        }
+    }
+}
 
 /// The first row of a result, by column; empty if there was none.
 pub(super) type FirstRow = Params;
@@ -120,7 +159,7 @@ fn run_call(
         if out.len() > limits.bytes {
             return Err(StatementRunError::ResultTooLarge.into());
         }
-        Ok(out)
+        Ok(ResultJson::of_one(out, written.rows))
     });
     result.map_err(|error| error.with_offset(&call.sql))
 }
@@ -191,6 +230,8 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 struct RowSerializationOutcome {
     /// Columns of the rows; `None` if there was no row.
     columns: Option<EncodedColumnNames>,
+    /// Number of rows that were written.
+    rows: u64,
     /// Whether the limit left rows out.
     truncated: bool,
 }
@@ -236,7 +277,11 @@ fn write_rows(
         }
         written += 1;
     }
-    Ok(RowSerializationOutcome { columns, truncated })
+    Ok(RowSerializationOutcome {
+        columns,
+        rows: written as u64,
+        truncated,
+    })
 }
 
 fn read_first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {

@@ -165,9 +165,10 @@ fn page_service(
     sandbox: &Sandbox,
     stored: (ContentStore, BlockedContent),
 ) -> Result<PageService, RandomSourceError> {
-    let unlock_key = foundation.secrets.unlock.clone();
     let infra = foundation.infra.clone();
-    PageService::new(infra, stored, sandbox.clone(), unlock_key)
+    let unlock_key = foundation.secrets.unlock.clone();
+    let activity = Arc::clone(&foundation.activity);
+    PageService::new(infra, stored, sandbox.clone(), (unlock_key, activity))
 }
 
 /// Makes the collector of unused content.

@@ -13,6 +13,7 @@ use self::services::{DomainServices, ServiceDependencies};
 use crate::access::Authenticator;
 use crate::access::idempotency::IdempotencyService;
 use crate::accounts::Accounts;
+use crate::activity::Activity;
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
@@ -51,6 +52,7 @@ use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
 use crate::releases::ProjectReleases;
+use crate::stats::routes::StatsServices;
 use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevPaymentProvider;
 use crate::telemetry::ServerMetrics;
@@ -98,6 +100,8 @@ shared! {
     control: ControlDatabase,
     /// Values that every service is built on.
     infra: Infra,
+    /// Counts and logs of projects.
+    activity: Arc<Activity>,
     /// The guests.
     sandbox: Sandbox,
     /// Sources and pages by their digests.
@@ -166,6 +170,8 @@ shared! {
     calls: CallServices,
     /// State of the tools.
     tools: ToolServices,
+    /// State of the routes of what owners see.
+    stats: StatsServices,
     /// State of the tools of apps.
     app_tools: AppToolServices,
     /// Sender of purges to the edge, if there is one.
@@ -229,14 +235,13 @@ impl App {
     }
 
     fn assemble(services: DomainServices) -> anyhow::Result<Self> {
-        let foundation = &services.foundation;
-        let infra = foundation.infra.clone();
+        let infra = services.foundation.infra.clone();
         let calls = services.calls();
-        let idempotency_key = foundation.secrets.idempotency.clone();
         Ok(Self {
             app_tools: services.app_tools(&calls),
             calls,
             tools: services.tools(),
+            stats: services.stats(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
@@ -244,7 +249,7 @@ impl App {
             landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
-            idempotency: IdempotencyService::new(infra.clone(), idempotency_key),
+            idempotency: services.idempotency(),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,
@@ -284,7 +289,8 @@ impl App {
             config: Arc::clone(&infra.config),
             clock: infra.clock.clone(),
             control: infra.control.clone(),
-            cluster: foundation.cluster.clone(),
+            cluster: services.foundation.cluster.clone(),
+            activity: Arc::clone(&services.foundation.activity),
             infra,
         })
     }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::deployments::DeploymentServices;
+use crate::access::idempotency::IdempotencyService;
 use crate::access::{Authenticator, TokenVerifier};
 use crate::accounts::{Accounts, PlanBilling, SubscriptionEventConsumer};
+use crate::activity::Activity;
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
@@ -29,6 +31,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
 use crate::mcp::ToolServices;
 use crate::mcp::app::AppToolServices;
+use crate::mcp::resources::ResourceTexts;
 use crate::outbound::{NO_ROOT_CERTIFICATES, OutboundClient};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutServices;
@@ -39,6 +42,7 @@ use crate::realtime::live::LiveQueries;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
 use crate::releases::ProjectReleases;
+use crate::stats::routes::StatsServices;
 use crate::stripe::dev::{self, DevPaymentProvider};
 use crate::stripe::{EventConsumer, StripeClient, WebhookReceiver};
 use crate::telemetry::ServerMetrics;
@@ -59,6 +63,8 @@ pub(super) struct ServiceDependencies {
     pub(super) infra: Infra,
     pub(super) secrets: InstallationSecrets,
     pub(super) outbound: OutboundClient,
+    /// Counts and logs of projects.
+    pub(super) activity: Arc<Activity>,
     /// This node, if the server is one of several.
     pub(super) cluster: Option<Arc<ServingClusterNode>>,
 }
@@ -123,14 +129,17 @@ impl ServiceDependencies {
             let mut guests = node.follow_guests(&control, &config.guests, &clock);
             guests.follow(Vec::new()).await;
         }
+        let infra = Infra {
+            control,
+            clock,
+            random,
+            config: Arc::new(config),
+        };
+        let activity = Activity::new(infra.control.clone(), infra.clock.clone(), &infra.random)?;
         Ok(Self {
             secrets,
-            infra: Infra {
-                control,
-                clock,
-                random,
-                config: Arc::new(config),
-            },
+            activity: Arc::new(activity),
+            infra,
             outbound,
             cluster,
         })
@@ -256,7 +265,10 @@ impl ServiceDependencies {
             Arc::new(SubscriptionEventConsumer),
         ];
         let webhooks = stripe
-            .map(|settings| WebhookReceiver::new(self.infra.clone(), settings, consumers))
+            .map(|settings| {
+                let activity = Arc::clone(&self.activity);
+                WebhookReceiver::new(self.infra.clone(), settings, consumers, activity)
+            })
             .map(Arc::new);
         let dev_provider = stand_in
             .map(|settings| {
@@ -347,7 +359,7 @@ impl DomainServices {
         let visitors = foundation.visitors(&projects, &deployments.serving, domains.hosts())?;
         let paying = foundation.payment_services(&projects)?;
         let teardown = ProjectLifecycle::new(
-            (infra.control.clone(), infra.clock.clone()),
+            (infra, Arc::clone(&foundation.activity)),
             workspaces.clone(),
             projects.clone(),
             Arc::clone(&deployments.frontends),
@@ -433,10 +445,31 @@ impl DomainServices {
             histories: Arc::clone(&self.histories),
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
+            activity: Arc::clone(&self.foundation.activity),
+            resources: ResourceTexts::default(),
             answers: self.answers.clone(),
             metrics: Arc::clone(&self.metrics),
             clock: self.foundation.infra.clock.clone(),
             config: Arc::clone(&self.foundation.infra.config),
+        }
+    }
+
+    /// Makes the service of repeated requests.
+    pub(super) fn idempotency(&self) -> IdempotencyService {
+        let foundation = &self.foundation;
+        let key = foundation.secrets.idempotency.clone();
+        IdempotencyService::new(foundation.infra.clone(), key)
+    }
+
+    /// Returns the state of the routes of what owners see.
+    pub(super) fn stats(&self) -> StatsServices {
+        let infra = &self.foundation.infra;
+        StatsServices {
+            activity: Arc::clone(&self.foundation.activity),
+            authenticator: self.authenticator.clone(),
+            projects: self.projects.clone(),
+            clock: infra.clock.clone(),
+            config: Arc::clone(&infra.config),
         }
     }
 

@@ -9,6 +9,7 @@ pub mod paths;
 mod probes;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -27,6 +28,7 @@ use crate::accounts::audit::routes as audit;
 use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
+use crate::activity::EntryKind;
 use crate::app::{App, SharedApp};
 use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::backends::export::routes as exports;
@@ -42,6 +44,7 @@ use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::revisions::sites::routes as sites;
 use crate::deployments::serving::password::routes as passwords;
+use crate::deployments::serving::request_log;
 use crate::deployments::serving::routes as pages;
 use crate::deployments::shares::routes as shares;
 use crate::envelope::routes as envelope;
@@ -62,6 +65,7 @@ use crate::projects::routes as projects;
 use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
 use crate::releases::routes as releases;
+use crate::stats::routes as stats;
 use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
@@ -94,17 +98,19 @@ impl HostRouters {
             &app.config,
             paths::is_for_programs,
         ));
-        let guides = Guides::new(
+        let guides = Arc::new(Guides::new(
             app.sandbox.clone(),
             Arc::clone(&app.config),
             Arc::clone(&description),
-        );
+        ));
+        let written = Arc::clone(&guides);
+        app.tools.resources.hand_in(move || written.resources());
         let api = api
             .route(
                 "/api/v1/openapi.json",
                 get(openapi::serve).with_state(description),
             )
-            .merge(pages.with_state(Arc::new(guides)));
+            .merge(pages.with_state(guides));
         // Not in the description: it exists in development alone.
         let api = match &app.dev_provider {
             Some(provider) => api.merge(dev_payments::routes(Arc::clone(provider))),
@@ -211,13 +217,15 @@ pub fn is_call(host: &HostKind, request: &Request) -> bool {
 /// Answers a call of an action without the router, for the same reason.
 pub async fn call(
     app: &App,
-    (host, client, request_id): (&HostKind, &ClientIp, &str),
+    (host, client): (&HostKind, &ClientIp),
+    (request_id, began): (&str, Duration),
     request: Request,
 ) -> Response {
     let context = CallContext {
         host,
         client,
         request_id,
+        began,
     };
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
@@ -251,6 +259,7 @@ fn slug_of_page(path: &str) -> Option<&str> {
 /// Returns the routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = rate_limit_layer(app);
+    let logged = |kind, routes| log_requests(kind, routes, app);
     // Only the server of `svc dev` has it.
     let router = match &app.config.reload {
         Some(versions) => {
@@ -261,15 +270,27 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
     };
     router
         .route("/{slug}/api/op", post(calls::op))
-        .route("/{slug}/api/query", limit_calls(post(calls::query), app))
+        .route(
+            "/{slug}/api/query",
+            logged(EntryKind::Query, limit_calls(post(calls::query), app)),
+        )
         .route("/{slug}/api/schema", limit_calls(get(calls::schema), app))
-        .route("/{slug}/ws", get(rooms::join))
-        .route("/{slug}/api/live", get(live::listen))
+        .route("/{slug}/ws", logged(EntryKind::Room, get(rooms::join)))
+        .route(
+            "/{slug}/api/live",
+            logged(EntryKind::Live, get(live::listen)),
+        )
         .route(
             "/{slug}/auth/login",
-            limited(RateLimitRule::SignIn, get(sign_in::login)),
+            logged(
+                EntryKind::SignIn,
+                limited(RateLimitRule::SignIn, get(sign_in::login)),
+            ),
         )
-        .route("/{slug}/auth/complete", get(sign_in::complete))
+        .route(
+            "/{slug}/auth/complete",
+            logged(EntryKind::SignIn, get(sign_in::complete)),
+        )
         .route("/{slug}/auth/status", get(sign_in::status))
         .route("/{slug}/auth/providers", get(sign_in::providers))
         .route("/{slug}/auth/logout", post(sign_in::logout))
@@ -279,7 +300,10 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         )
         .route(
             "/{slug}/payments/checkout",
-            limited(RateLimitRule::Checkout, post(payments::checkout)),
+            logged(
+                EntryKind::Payment,
+                limited(RateLimitRule::Checkout, post(payments::checkout)),
+            ),
         )
         .route("/{slug}/payments/status", get(payments::status))
         .route("/{slug}/payments/catalog", get(payments::offers))
@@ -347,6 +371,19 @@ fn admission_layer(
     move |routes| routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
 }
 
+/// Writes the requests of routes below a page into the log of its project: those too that a rate limit refuses.
+fn log_requests(
+    kind: EntryKind,
+    routes: MethodRouter<SharedApp>,
+    app: &SharedApp,
+) -> MethodRouter<SharedApp> {
+    let state = (Arc::clone(&app.serving), kind);
+    routes.route_layer(middleware::from_fn_with_state(
+        state,
+        request_log::log_requests,
+    ))
+}
+
 /// Adds the rate limits of calls of a backend: the client's, then the deployment's.
 fn limit_calls(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
@@ -369,6 +406,10 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     let owned = admission_layer(app, OwnerBucket::Usual);
     let sent = admission_layer(app, OwnerBucket::Blob);
+    let logged = |kind| {
+        let app = app.clone();
+        move |routes: MethodRouter<SharedApp>| log_requests(kind, routes, &app)
+    };
     let called = {
         let app = app.clone();
         move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
@@ -443,26 +484,52 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(metadata::resource))
         .routes(routes!(metadata::tools))
         .routes(routes!(calls::op))
-        .routes(routes!(calls::query).map(&called))
+        .routes(
+            routes!(calls::query)
+                .map(&called)
+                .map(logged(EntryKind::Query)),
+        )
         .routes(routes!(calls::schema).map(&called))
-        .routes(routes!(rooms::join))
-        .routes(routes!(live::listen))
-        .routes(routes!(payments::checkout).map(limited(RateLimitRule::Checkout)))
+        .routes(routes!(rooms::join).map(logged(EntryKind::Room)))
+        .routes(routes!(live::listen).map(logged(EntryKind::Live)))
+        .routes(
+            routes!(payments::checkout)
+                .map(limited(RateLimitRule::Checkout))
+                .map(logged(EntryKind::Payment)),
+        )
         .routes(routes!(payments::status))
         .routes(routes!(payments::offers))
         .routes(routes!(webhooks::receive))
-        .routes(routes!(sign_in::login).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(sign_in::callback).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(sign_in::complete))
+        .routes(
+            routes!(sign_in::login)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(
+            routes!(sign_in::callback)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(routes!(sign_in::complete).map(logged(EntryKind::SignIn)))
         .routes(routes!(sign_in::status))
         .routes(routes!(sign_in::providers))
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        .routes(routes!(by_email::show, by_email::submit).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(by_passkey::show, by_passkey::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(
+            routes!(by_email::show, by_email::submit)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(
+            routes!(by_passkey::show, by_passkey::submit)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
         .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
         .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(stats::stats).map(&owned))
+        .routes(routes!(stats::log).map(&owned))
         // What is for developing is not part of the service's description.
         .route("/_svc/dev/mail", get(by_email::mailbox))
         .merge(OpenApiRouter::from(issuer::router()))

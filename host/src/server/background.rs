@@ -17,6 +17,7 @@ use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, RolledBackGuest, World};
 
 const FLUSH_VISITS_INTERVAL: Duration = Duration::from_secs(2);
+const FLUSH_COUNTS_INTERVAL: Duration = Duration::from_secs(60);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_millis(250);
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
@@ -120,6 +121,12 @@ macro_rules! periodic {
 fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
     periodic! { scope, task;
         Node FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
+        Node FLUSH_COUNTS_INTERVAL "writing counts down" async |app| {
+            app.activity.tidy();
+            Ok(app.activity.flush().await?)
+        };
+        Node FORGET_INTERVAL "forgetting old counts" async |app| Ok(app.activity.forget_old(false).await?);
+        ControlOwner FORGET_INTERVAL "forgetting old counts of nodes" async |app| Ok(app.activity.forget_old(true).await?);
         ControlOwner SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
         Node SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();

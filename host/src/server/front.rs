@@ -99,7 +99,7 @@ pub(super) async fn handle_request(
             (RequestKind::File, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::Call(host, client)) => {
-            let answer = router::call(app, (&host, &client, &request_id), request);
+            let answer = router::call(app, (&host, &client), (&request_id, started), request);
             let answer = catch_panic(answer.instrument(span));
             (RequestKind::Call, run_guarded(guard, answer).await)
         }

@@ -335,6 +335,7 @@ impl Server {
             node.run().peers().withdraw(ERRANDS_SERVICE);
         }
         let flushed = self.app.serving.flush_all_visits().await;
+        let flushed = flushed.and(self.app.activity.flush_all().await);
         if let Some(node) = &self.app.cluster {
             node.stop_following();
         }

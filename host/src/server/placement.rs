@@ -92,6 +92,8 @@ fn place_of_api<'r>(
             place_of_backend(method, rest, query, backend)
         }
         ["projects", _, "release"] => Some(RequestPlace::ControlWithBackend),
+        // Where the database is, calls are answered.
+        ["projects", project, "log"] => Some(RequestPlace::Backend(BackendPath::Project(project))),
         // Owners' reads, too, so that one node counts them.
         [
             "projects" | "workspaces" | "me" | "deploy" | "auth" | "reports",
@@ -232,6 +234,8 @@ mod tests {
             ("POST /api/v1/reports", "control"),
             ("GET /api/v1/me", "control"),
             ("GET /api/v1/projects/p", "control"),
+            ("GET /api/v1/projects/p/stats", "control"),
+            ("GET /api/v1/projects/p/log", "project p"),
             ("POST /api/v1/projects/p/frontends/f/promote", "control"),
             ("GET /api/v1/projects/p/payments/catalog", "control"),
             ("POST /api/v1/projects/p/release", "control with backend"),

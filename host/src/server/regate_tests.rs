@@ -88,7 +88,7 @@ async fn another_gate_judges_what_the_last_one_did() {
         .call_action(id, "count", Vec::new(), None)
         .await
         .unwrap();
-    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    let answer: Value = serde_json::from_slice(&answer.json).unwrap();
     assert_eq!(answer["rows"][0]["n"], 0);
     let judged = backends.detail(project.id).await.unwrap().actions.remove(0);
     assert_ne!(judged.gate, defined[0].gate);

@@ -92,6 +92,8 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "price" "list";
     owner "price" "add" "pro" "--product" "Club" "--label" "Monthly" "--amount" "500" "--currency" "eur";
     owner "price" "withdraw" "pro";
+    owner "stats";
+    owner "tail";
 };
 
 /// Commands that ask no server: their own files, or a server of their own.

@@ -11,6 +11,7 @@ mod backend_calls;
 mod framing;
 mod handler;
 mod json_members;
+pub mod resources;
 mod results;
 pub mod routes;
 pub mod tools;
@@ -19,8 +20,10 @@ mod transport;
 
 use std::sync::Arc;
 
+use self::resources::ResourceTexts;
 use crate::access::Authenticator;
 use crate::accounts::Accounts;
+use crate::activity::Activity;
 use crate::backends::calls::ActionCalls;
 use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
@@ -69,6 +72,10 @@ pub struct ToolServices {
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
     pub payments: Arc<Payments>,
+    /// Counts and logs of projects.
+    pub activity: Arc<Activity>,
+    /// Texts that agents may read.
+    pub resources: ResourceTexts,
     /// Large answers that wait for their readers.
     pub answers: HeldAnswerBudget,
     pub metrics: Arc<ServerMetrics>,

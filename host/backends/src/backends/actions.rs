@@ -177,6 +177,11 @@ impl ActionDefinitions {
         }
     }
 
+    /// Returns an action that is in memory.
+    pub fn known_action(&self, id: BackendId, name: &str) -> Option<Arc<CallableAction>> {
+        self.actions.get(&id)?.get(name).map(Arc::clone)
+    }
+
     /// Returns the actions of a backend, cached or loaded.
     pub(super) async fn actions_of(
         &self,

@@ -1,6 +1,6 @@
 //! Model of backends, actions and the ledger.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::defaults::ActionDefaults;
 use super::occupancy::RoomOccupancy;
 use crate::access::{AuthorizedCaller, ClientDisconnected, Editor, Viewer};
+use crate::activity::{ActionActivity, ProjectActivity};
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
@@ -87,6 +88,22 @@ pub struct CallableAction {
     pub defaults: Params,
     /// Measured duration of the statement.
     pub timing: Arc<StatementTiming>,
+    /// Counters for the owner, found at the first call.
+    activity: OnceLock<Option<Arc<ActionActivity>>>,
+}
+
+impl CallableAction {
+    /// Returns the counters of the action in its project; `None` if it is not counted apart.
+    pub fn activity(&self, project: &ProjectActivity) -> Option<&ActionActivity> {
+        let found = self.activity.get_or_init(|| project.action(&self.row.name));
+        found.as_deref()
+    }
+
+    /// Returns the name of the action, as its counters in the project have it.
+    pub fn counted_name(&self, project: &ProjectActivity) -> Arc<str> {
+        let counters = self.activity(project);
+        counters.map_or_else(|| self.row.name.as_str().into(), |it| Arc::clone(it.name()))
+    }
 }
 
 impl From<StoredActionVersion> for CallableAction {
@@ -97,6 +114,7 @@ impl From<StoredActionVersion> for CallableAction {
             statement: statement.into(),
             defaults: row.defaults.to_params(),
             timing: Arc::default(),
+            activity: OnceLock::new(),
             row,
         }
     }

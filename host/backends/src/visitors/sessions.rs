@@ -215,7 +215,7 @@ impl Visitors {
         Ok(self.session(session.key).await?.is_some())
     }
 
-    async fn session(
+    pub(super) async fn session(
         &self,
         key: SessionTokenHash,
     ) -> Result<Option<Arc<VisitorSession>>, control::Error> {

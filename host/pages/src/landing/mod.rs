@@ -22,6 +22,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{DOCTYPE, PreEscaped, html};
 use tokio::sync::OnceCell;
 
+pub use self::page::csp_hash_source;
 use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::document::{EncodedDocument, REVALIDATE};
@@ -122,8 +123,7 @@ impl LandingDocuments {
             // Compressed densely, so that the page fits into the first flight of a connection.
             EncodedDocument::compressed_densely(Bytes::from(page.html), &headers)
         };
-        let guide = replace_sample_origin(&config.limits.fill_in(GUIDE_TEXT), &config.base_url);
-        let guide = guide.replace(SQL_FUNCTIONS_PLACEHOLDER, &FUNCTIONS.join(", "));
+        let guide = agents_guide(config);
         let robots = Bytes::from_static(ROBOTS_TEXT.as_bytes());
         let svg = Bytes::from_static(ICON_SVG.as_bytes());
         let kind = HeaderValue::from_static;
@@ -144,6 +144,12 @@ impl LandingDocuments {
             pictures: pictures::picture_documents()?,
         })
     }
+}
+
+/// Returns the guide for agents of an installation.
+pub fn agents_guide(config: &Config) -> String {
+    let guide = replace_sample_origin(&config.limits.fill_in(GUIDE_TEXT), &config.base_url);
+    guide.replace(SQL_FUNCTIONS_PLACEHOLDER, &FUNCTIONS.join(", "))
 }
 
 /// Replaces the sample's origin in a text with the installation's.

@@ -132,7 +132,7 @@ fn content_security_policy(style: &str, api: &str) -> HeaderValue {
 }
 
 /// Returns the hash source of a text for a Content-Security-Policy.
-fn csp_hash_source(text: &str) -> String {
+pub fn csp_hash_source(text: &str) -> String {
     let digest = STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!("sha256-{digest}")
 }

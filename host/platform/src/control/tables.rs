@@ -43,9 +43,11 @@ tables! {
         "stripe": "payment_events" "payment_references";
         "edge": "purges";
         "guests": "guests";
+        "activity": "shared_project_hours" "shared_hour_flushes";
         "control": "audit" "secrets" "idempotency" "operator_events";
     }
     Counters {
         "control": "visits" "visit_flushes";
+        "activity": "project_hours";
     }
 }

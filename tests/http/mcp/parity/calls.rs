@@ -21,6 +21,10 @@ update_project 200 {"project_id":"$project","name":"Home"}
 update_project 400 {"project_id":"$project"}
 list_visitors 200 {"project_id":"$project","limit":1}
 list_visitors 400 {"project_id":"$project","limit":0}
+get_stats 200 {"project_id":"$project","step":"hour","from":"2026-11-20T10:00:00.000Z"}
+get_stats 400 {"project_id":"$project","step":"week"}
+list_log 200 {"project_id":"$project","limit":5,"kind":"call","status":404}
+list_log 400 {"project_id":"$project","limit":0}
 forget_visitor 204 {"project_id":"$project","user_id":"usr_7Jp2mQ0aZc91LxTvBnRk4s"}
 list_domains 200 {"project_id":"$project"}
 add_domain 201 {"project_id":"$project","name":"www.shop.com"}

@@ -22,7 +22,7 @@ const ARGUMENTS_OF_PATH_PARAMETERS: [(&str, &[&str]); 3] = [
 /// Arguments that only tools take: which action, and which part of an answer.
 const ONLY_OF_TOOLS: [(&str, &[&str]); 6] = [
     ("deploy_asset", &[]),
-    ("manage_project", &["action"]),
+    ("manage_project", &["action", "called"]),
     ("manage_frontend", &["action", "find", "offset"]),
     ("manage_backend", &["action", "part", "table"]),
     ("manage_payments", &["action"]),

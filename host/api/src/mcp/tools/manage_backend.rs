@@ -45,7 +45,7 @@ create: with its tables. \
 update, one of: actions, which pages may call: a name that is there is replaced at once, others stay, or end with `replace` \
 (in a page await svc.db.op(\"add_note\", {text: \"hi\"}) answers {rows, columns, rows_affected, truncated}); \
 ddl, one additive migration, which changes nothing when sent again; realtime, whether pages have rooms for messages (svc.ws.room(id)); \
-agents, whether visitors' agents may call actions that need no sign-in as tools, at <page url>/mcp. \
+agents, whether visitors' agents may call actions that need no sign-in as tools, at /<slug>/mcp of this server. \
 action_versions: an action's texts. rollback_action: puts one back. delete_action: ends it. \
 query: one statement. \
 batch: calls actions as a visitor, with `as` as a signed-in one, in one transaction; what they write stays written. \

@@ -10,6 +10,7 @@ mod page_cache;
 pub mod pages;
 pub mod password;
 mod problems;
+pub mod request_log;
 pub mod routes;
 mod service;
 pub mod site_answer;
