@@ -7,16 +7,17 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use axum::body::{Body, HttpBody as _};
+use axum::body::HttpBody as _;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
+use super::answer_format::{AnswerFormat, REQUEST_ID, add_common_headers, write_if_problem};
 use super::canonical_path::{canonicalize, refused_file, with_path};
 use super::guard::{AnswerGuard, run_guarded};
 use super::linger;
@@ -24,31 +25,17 @@ use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
 use super::proxy::{Destination, ProxiedRequest, RequestProxy};
 use crate::app::{App, SharedApp};
-use crate::http::NOSNIFF;
+use crate::console;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{check_single_headers, invalid_request};
 use crate::http::forwarded::{ForwardedRequest, RequestSource};
 use crate::http::hosts::{HostKind, names_listener};
 use crate::http::problem::{Problem, ProblemCode};
-use crate::http::{extract, negotiate, problem_page};
-use crate::router::{self, HostRouters, paths};
+use crate::router::{self, HostRouters};
 use crate::telemetry;
 use svc_sandbox::CallerFlow;
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
-/// Has browsers use https alone, for a year.
-const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, ETag, Location, X-Request-Id",
-);
-const ALLOWED_METHODS: HeaderValue =
-    HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
-const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
-);
 /// Route of requests that another node answers, in metrics and in the access log.
 const PROXIED_ROUTE: &str = "proxied";
 /// Path of the tools, whose messages may be about a backend of another node.
@@ -90,16 +77,17 @@ pub(super) async fn handle_request(
     let line = AccessLogLine::begin(app, client, &request_id, &request);
     let mut request = count_body(app, client, linger::linger_on_drop(request));
     let classified = classify_host(app, &source, &request);
+    let is_console = matches!(classified, Ok((HostKind::Console, _)));
     let target = RequestTarget::find(app, client, classified).await;
     let mut admitted =
-        target.and_then(|it| admit_request(it, (&source, client), &request_id, &mut request));
+        target.and_then(|it| admit_request(app, it, (&source, client), &request_id, &mut request));
     if let Some(proxy) = proxy_for(app, proxy.as_ref(), (&source, &admitted), &request) {
         let origin = (&source, &*request_id);
         admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
     }
     let guard = guard_request(app, &request, &mut admitted);
     // Computed from the canonical path, which the routes see, too.
-    let format = AnswerFormat::for_request(&request);
+    let format = AnswerFormat::for_request(is_console, &request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
         Ok(AdmittedRequest::Answered(answer)) => (RequestKind::Routed, *answer),
@@ -231,17 +219,6 @@ fn forwarded_request(
     })
 }
 
-/// Adds the headers of every answer.
-fn add_common_headers(app: &App, format: &AnswerFormat, request_id: &str, headers: &mut HeaderMap) {
-    format.add_cors_headers(headers);
-    if app.config.secure {
-        headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
-    }
-    if let Ok(value) = HeaderValue::try_from(request_id) {
-        headers.insert(REQUEST_ID, value);
-    }
-}
-
 /// Returns the guard of a request to a node of several, and refuses what the node must not begin; `None` on a single machine.
 fn guard_request<'a>(
     app: &'a App,
@@ -365,60 +342,13 @@ pub(super) async fn complete_response(
     next: Next,
 ) -> Response {
     let request_id = app.request_ids.next();
-    let format = AnswerFormat::for_request(&request);
+    let format = AnswerFormat::for_request(false, &request);
     let mut response = next.run(request).await;
     write_if_problem(&app, &format, &request_id, &mut response);
     if let Ok(value) = HeaderValue::try_from(request_id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
-}
-
-/// Properties of a request that decide the format of its answer.
-#[derive(Clone, Copy, Debug)]
-struct AnswerFormat {
-    options: bool,
-    /// Whether this is a HEAD request, whose answer has no body.
-    head: bool,
-    /// Whether any origin may read the answer.
-    cors: bool,
-    /// Whether errors are answered as HTML pages.
-    html_errors: bool,
-    /// Whether the path is `/`.
-    is_start_page: bool,
-}
-
-impl AnswerFormat {
-    fn for_request(request: &Request) -> Self {
-        let (path, headers) = (request.uri().path(), request.headers());
-        // A form in a browser is answered with a page, whatever its path.
-        let is_page = !paths::is_for_programs(path)
-            || (paths::takes_forms(path) && extract::is_form(headers));
-        Self {
-            options: request.method() == Method::OPTIONS,
-            head: request.method() == Method::HEAD,
-            cors: !paths::is_same_origin_only(path),
-            html_errors: is_page && negotiate::wants_html(headers),
-            is_start_page: path == "/",
-        }
-    }
-
-    /// Lets any origin read the answer, where it may.
-    fn add_cors_headers(&self, headers: &mut HeaderMap) {
-        if !self.cors {
-            return;
-        }
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
-        if self.options {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
-            headers.insert(
-                header::ACCESS_CONTROL_MAX_AGE,
-                HeaderValue::from_static("86400"),
-            );
-        }
-    }
 }
 
 enum AdmittedRequest {
@@ -465,6 +395,7 @@ fn classify_host(
 
 /// The checks before routing that are about the path and the headers.
 fn admit_request(
+    app: &App,
     target: RequestTarget,
     (source, client): (&RequestSource, ClientIp),
     request_id: &str,
@@ -486,16 +417,15 @@ fn admit_request(
         return Ok(AdmittedRequest::Call(host, client));
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
-    let path = request.uri().path();
+    let is_console = host == HostKind::Console;
+    if is_console {
+        console::check_origin(&app.config, request.headers())?;
+    }
     let canonical = match &missing {
         // Its path has no canonical form, and no route sees it.
-        Some(_) => Ok(None),
-        None => canonicalize(path).map_err(|problem| match *request.method() {
-            Method::PUT => refused_file(path).unwrap_or(problem),
-            _ => problem,
-        }),
+        Some(_) => None,
+        None => canonical_path(request)?,
     };
-    let canonical = canonical?;
     if missing.is_none() && canonical.is_none() && router::is_file_view(&host, request) {
         return Ok(AdmittedRequest::File(host, client, at_root));
     }
@@ -506,7 +436,8 @@ fn admit_request(
     if let Some(path) = canonical {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
-    if request.method() == Method::OPTIONS {
+    // No page of another origin asks the console's host for anything.
+    if request.method() == Method::OPTIONS && !is_console {
         return Ok(AdmittedRequest::Answered(Box::new(preflight_response())));
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
@@ -521,6 +452,15 @@ fn admit_request(
         request_id: request_id.into(),
     });
     Ok(AdmittedRequest::Route(host, client))
+}
+
+/// Returns the canonical form of a request's path; `None` if the path has it already.
+fn canonical_path(request: &Request) -> Result<Option<String>, Problem> {
+    let path = request.uri().path();
+    canonicalize(path).map_err(|problem| match *request.method() {
+        Method::PUT => refused_file(path).unwrap_or(problem),
+        _ => problem,
+    })
 }
 
 /// Returns the host that a request names, as [`named_host`] does, or as another node says.
@@ -548,53 +488,4 @@ fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     let named = target.or_else(|| header?.to_str().ok());
     let needs_one = header.is_some() || request.version() > Version::HTTP_10;
     Ok(named.or(needs_one.then_some("")))
-}
-
-/// Logs and writes the problem of an answer, if it carries one.
-fn write_if_problem(app: &App, format: &AnswerFormat, request_id: &str, response: &mut Response) {
-    let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() else {
-        return;
-    };
-    problem.log(request_id);
-    write_problem(app, format, request_id, &problem, response);
-}
-
-/// Writes a problem into the answer's body: an HTML page for a browser on a page route, else the problem document.
-fn write_problem(
-    app: &App,
-    format: &AnswerFormat,
-    request_id: &str,
-    problem: &Problem,
-    response: &mut Response,
-) {
-    let (body, kind) = if format.html_errors {
-        // A 404 of the start page itself, as of a project that has published nothing, leads to the API host.
-        let start = match format.is_start_page {
-            true => app.config.base_url.as_str(),
-            false => "/",
-        };
-        (
-            problem_page::error_page(problem, request_id, start).into_string(),
-            "text/html; charset=utf-8",
-        )
-    } else {
-        let document = problem.document(&app.config.base_url, request_id);
-        (document.to_string(), "application/problem+json")
-    };
-    let headers: &mut HeaderMap = response.headers_mut();
-    headers.insert(header::CONTENT_LENGTH, body.len().into());
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(header::CACHE_CONTROL, NO_STORE);
-    headers.insert(NOSNIFF.0, NOSNIFF.1);
-    if format.html_errors {
-        headers.insert(
-            header::CONTENT_SECURITY_POLICY,
-            problem_page::CONTENT_SECURITY_POLICY,
-        );
-    }
-    *response.body_mut() = if format.head {
-        Body::empty()
-    } else {
-        Body::from(body)
-    };
 }

@@ -3,6 +3,7 @@
 mod access_log;
 mod admission;
 mod advice;
+mod answer_format;
 mod background;
 mod canonical_path;
 mod connections;
