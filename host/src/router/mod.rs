@@ -4,6 +4,7 @@
 //! of the specification: the router checks path and method, a route's layer the rate limit, a handler's extractors the credential and the
 //! declared length; then the handler runs.
 
+mod console;
 pub mod paths;
 mod probes;
 
@@ -73,6 +74,7 @@ pub struct HostRouters {
     project: Router,
     preview: Router,
     landing: Router,
+    console: Router,
     /// Answers paths that no route can have.
     missing: Router,
 }
@@ -93,6 +95,10 @@ impl HostRouters {
             Arc::clone(&app.config),
             Arc::clone(&description),
         );
+        let console = match &app.config.console_url {
+            Some(_) => console::router(app, &description),
+            None => Router::new(),
+        };
         let api = api
             .route(
                 "/api/v1/openapi.json",
@@ -117,6 +123,7 @@ impl HostRouters {
                 .fallback(revisions::preview_on_origin)
                 .with_state(app.clone()),
             landing: with_fallbacks(self::landing(app), app),
+            console,
             missing: Router::new()
                 .fallback(pages::missing)
                 .with_state(app.clone()),
@@ -139,6 +146,7 @@ impl HostRouters {
             HostKind::Project(_) | HostKind::Domain(_) => &self.project,
             HostKind::Preview(_) => &self.preview,
             HostKind::Landing => &self.landing,
+            HostKind::Console => &self.console,
         }
     }
 }
@@ -352,8 +360,6 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             ))
         }
     };
-    let owned = admission_layer(app, OwnerBucket::Usual);
-    let sent = admission_layer(app, OwnerBucket::Blob);
     let called = {
         let app = app.clone();
         move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
@@ -365,6 +371,64 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(shares::delete).map(limited(RateLimitRule::Delete)))
         .routes(routes!(passwords::unlock).map(limited(RateLimitRule::Auth)))
         .routes(routes!(reports::report).map(limited(RateLimitRule::Report)))
+        .merge(owner_operations(app))
+        .routes(routes!(metadata::resource))
+        .routes(routes!(metadata::tools))
+        .routes(routes!(calls::op))
+        .routes(routes!(calls::query).map(&called))
+        .routes(routes!(calls::schema).map(&called))
+        .routes(routes!(rooms::join))
+        .routes(routes!(live::listen))
+        .routes(routes!(payments::checkout).map(limited(RateLimitRule::Checkout)))
+        .routes(routes!(payments::status))
+        .routes(routes!(payments::offers))
+        .routes(routes!(webhooks::receive))
+        .routes(routes!(sign_in::login).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(sign_in::callback).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(sign_in::complete))
+        .routes(routes!(sign_in::status))
+        .routes(routes!(sign_in::providers))
+        .routes(routes!(sign_in::logout))
+        // The development issuer is not part of the service's description.
+        .merge(OpenApiRouter::from(issuer::router()))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(revisions::preview))
+        .routes(routes!(revisions::preview_with_slash))
+        .routes(routes!(revisions::preview_file))
+        .routes(routes!(runtime::runtime))
+        .routes(routes!(runtime::typings))
+        .routes(routes!(runtime::site_runtime))
+        .routes(routes!(pages::raw))
+        .routes(routes!(pages::page, shares::reveal))
+        .routes(routes!(pages::without_slash))
+        .routes(routes!(pages::site_file).map(below_pages))
+        .routes(routes!(probes::problem_type))
+        .routes(routes!(landing::page))
+        .routes(routes!(landing::guide))
+        .routes(routes!(landing::robots))
+        .routes(routes!(landing::icon_svg))
+        .routes(routes!(landing::icon_ico))
+        .routes(routes!(landing::picture))
+        .routes(routes!(landing::stage))
+        .routes(routes!(landing::preview).map(limited(RateLimitRule::Preview)))
+        .routes(routes!(forms::share).map(limited(RateLimitRule::Deploy)))
+        .routes(routes!(forms::delete).map(limited(RateLimitRule::Delete)))
+        .routes(routes!(forms::qr_code))
+        .routes(routes!(reports::report_form))
+        .routes(routes!(reports::report_form_of_any))
+        .routes(routes!(forms::security))
+        .route_layer(middleware::from_fn(run_changes_to_completion))
+        // Tools have a runner of their own, which knows whether a call changes something.
+        .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
+        .routes(routes!(app_tools::serve))
+}
+
+/// The operations of owners, which the API and sites hosts serve, and the console's.
+fn owner_operations(app: &SharedApp) -> OpenApiRouter<SharedApp> {
+    let owned = admission_layer(app, OwnerBucket::Usual);
+    let sent = admission_layer(app, OwnerBucket::Blob);
+    OpenApiRouter::default()
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(releases::release).map(&owned))
@@ -425,58 +489,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(audit::list).map(&owned))
         .routes(routes!(plans::checkout).map(&owned))
         .routes(routes!(plans::portal).map(&owned))
-        .routes(routes!(metadata::resource))
-        .routes(routes!(metadata::tools))
-        .routes(routes!(calls::op))
-        .routes(routes!(calls::query).map(&called))
-        .routes(routes!(calls::schema).map(&called))
-        .routes(routes!(rooms::join))
-        .routes(routes!(live::listen))
-        .routes(routes!(payments::checkout).map(limited(RateLimitRule::Checkout)))
-        .routes(routes!(payments::status))
-        .routes(routes!(payments::offers))
-        .routes(routes!(webhooks::receive))
-        .routes(routes!(sign_in::login).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(sign_in::callback).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(sign_in::complete))
-        .routes(routes!(sign_in::status))
-        .routes(routes!(sign_in::providers))
-        .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // The development issuer is not part of the service's description.
-        .merge(OpenApiRouter::from(issuer::router()))
-        .routes(routes!(probes::healthz))
-        .routes(routes!(probes::readyz))
-        .routes(routes!(revisions::preview))
-        .routes(routes!(revisions::preview_with_slash))
-        .routes(routes!(revisions::preview_file))
-        .routes(routes!(runtime::runtime))
-        .routes(routes!(runtime::typings))
-        .routes(routes!(runtime::site_runtime))
-        .routes(routes!(pages::raw))
-        .routes(routes!(pages::page, shares::reveal))
-        .routes(routes!(pages::without_slash))
-        .routes(routes!(pages::site_file).map(below_pages))
-        .routes(routes!(probes::problem_type))
-        .routes(routes!(landing::page))
-        .routes(routes!(landing::guide))
-        .routes(routes!(landing::robots))
-        .routes(routes!(landing::icon_svg))
-        .routes(routes!(landing::icon_ico))
-        .routes(routes!(landing::picture))
-        .routes(routes!(landing::stage))
-        .routes(routes!(landing::preview).map(limited(RateLimitRule::Preview)))
-        .routes(routes!(forms::share).map(limited(RateLimitRule::Deploy)))
-        .routes(routes!(forms::delete).map(limited(RateLimitRule::Delete)))
-        .routes(routes!(forms::qr_code))
-        .routes(routes!(reports::report_form))
-        .routes(routes!(reports::report_form_of_any))
-        .routes(routes!(forms::security))
-        .route_layer(middleware::from_fn(run_changes_to_completion))
-        // Tools have a runner of their own, which knows whether a call changes something.
-        .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
-        .routes(routes!(app_tools::serve))
 }
 
 /// Has routes below a page's address answer other methods as if they were not there, unless the page is a site.
