@@ -34,6 +34,11 @@ pub struct Console {
     is_issuer_fault_logged: AtomicBool,
 }
 
+/// Returns the link of a code. The code is in the fragment, which browsers send nowhere.
+pub fn login_link(console_url: &str, code: &str) -> String {
+    format!("{console_url}/login#{code}")
+}
+
 impl Console {
     /// Makes the console of an installation. Nothing is compressed yet.
     pub fn new(config: Arc<Config>, authenticator: Authenticator) -> Self {
