@@ -84,7 +84,7 @@ pub(super) fn landing_page(config: &Config, api: ApiHostKind) -> LandingPage {
                     (share_form(config, api, keeps))
                     (gallery(api))
                     (agents_section(&config.base_url))
-                    (owners_section(&config.base_url, api))
+                    (owners_section(config, api))
                 }
                 (footer(config, api))
                 p hidden role="status" #said {}
@@ -197,7 +197,8 @@ fn agents_section(base_url: &str) -> Markup {
     }
 }
 
-fn owners_section(base_url: &str, api: &str) -> Markup {
+fn owners_section(config: &Config, api: &str) -> Markup {
+    let base_url = config.base_url.as_str();
     html! {
         section.prose aria-labelledby="owners" {
             h2 #owners { "Keep pages for good" }
@@ -206,6 +207,9 @@ fn owners_section(base_url: &str, api: &str) -> Markup {
                 "). Then a page takes three lines."
             }
             (collapsed_section("The three lines, for a shell", &snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER_SETUP, base_url)))
+            @if let Some(console) = &config.console_url {
+                p { a href=(console) { "The console" } " shows owners their projects: pages, data, history, people." }
+            }
             p { "Drafts, previews, rollback and a database are a call each: " a href={ (api) "/_svc/docs/" } { "the guides" } " show how, and " a href={ (api) "/_svc/docs/api-reference" } { "the reference" } " lists every call." }
         }
     }
