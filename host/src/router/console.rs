@@ -18,7 +18,7 @@ use crate::http::rate_limit::RateLimitRule;
 use crate::openapi::{self, ApiDescription};
 
 /// Addresses of screens. The document is the same for all: which screen it shows is its scripts' to say.
-const SCREENS: [&str; 27] = [
+const SCREENS: [&str; 28] = [
     "/",
     "/login",
     "/callback",
@@ -38,9 +38,10 @@ const SCREENS: [&str; 27] = [
     "/p/{project}/payments",
     "/p/{project}/agents",
     "/p/{project}/domains",
+    "/p/{project}/statistics",
     "/p/{project}/log",
     "/p/{project}/settings",
-    "/w/{workspace}",
+    "/w/new",
     "/w/{workspace}/members",
     "/w/{workspace}/keys",
     "/w/{workspace}/audit",
@@ -90,4 +91,34 @@ async fn forbid_storing(request: Request, next: Next) -> Response {
         .headers_mut()
         .insert(header::CACHE_CONTROL, no_store);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Module that says which screen an address has: `['/p/:project', …`.
+    const MAIN_MODULE: &str = include_str!("../../assets/console/app/main.js");
+
+    /// Returns an address without the names of its parts.
+    fn shape(address: &str) -> String {
+        let parts = address
+            .split('/')
+            .map(|part| match part.starts_with([':', '{']) {
+                true => "*",
+                false => part,
+            });
+        parts.collect::<Vec<_>>().join("/")
+    }
+
+    #[test]
+    fn every_screen_of_the_scripts_has_its_address() {
+        let known: Vec<String> = SCREENS.into_iter().map(shape).collect();
+        let written = MAIN_MODULE.split("['/").skip(1);
+        let written = written.filter_map(|rest| rest.split_once('\''));
+        for (address, _) in written {
+            let address = shape(&format!("/{address}"));
+            assert!(known.contains(&address), "{address} is no address");
+        }
+    }
 }
