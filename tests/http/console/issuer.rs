@@ -1,7 +1,9 @@
 //! The console as a client of the issuer: what browsers are told of it, and what they may call.
 
+use http::Method;
+use serde_json::json;
 use svc::config::{ConsoleSettings, OauthSettings};
-use svc_tests::{AUDIENCE, TestServer, TokenIssuer};
+use svc_tests::{AUDIENCE, ReadAnswer, TestServer, TokenIssuer};
 
 use super::ConsoleFixture;
 
@@ -26,7 +28,7 @@ async fn browsers_are_told_where_people_sign_in() {
     let fixture = with_issuer(&issuer).await;
     let settings = fixture.get("/config.json").await.expect(200).json();
     let url = issuer.url();
-    let expected = serde_json::json!({
+    let expected = json!({
         "issuer": url, "client_id": "console", "audience": AUDIENCE, "scopes": ["openid", "svc"],
         "authorization_endpoint": format!("{url}/auth"), "token_endpoint": format!("{url}/token"),
     });
@@ -74,8 +76,8 @@ async fn a_token_is_a_person_here_too() {
     let fixture = with_issuer(&issuer).await;
     let mut claims = issuer.claims("alice");
     claims["scope"] = "openid svc".into();
-    let request = fixture.request(http::Method::GET, "/api/v1/me");
+    let request = fixture.request(Method::GET, "/api/v1/me");
     let request = request.bearer_auth(issuer.sign(&claims));
-    let me = svc_tests::ReadAnswer::answer(request).await;
+    let me = request.answer().await;
     assert_eq!(me.expect(200).json()["kind"], "user");
 }

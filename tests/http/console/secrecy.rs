@@ -15,9 +15,10 @@ async fn no_log_has_a_secret() {
         .run(data.path(), &["namespace", "create", "acme"])
         .await;
     assert!(made.success, "{made:?}");
-    let verbose = [("SVC_LOG", "trace")];
-    let server = svc().serve_with_environment(&verbose, &[], data.path(), &["--access-log"]);
-    let server = server.await;
+    let verbose = [("SVC_LOG", "info,svc=trace")];
+    let server = svc()
+        .serve_with_environment(&verbose, &[], data.path(), &["--access-log"])
+        .await;
     let link = svc().run(data.path(), &["console", "acme", "--json"]).await;
     assert!(link.success, "{link:?}");
     let link: Value = serde_json::from_str(&link.stdout).unwrap();
@@ -89,11 +90,14 @@ async fn a_command_makes_links_without_a_server_for_the_next_one() {
 async fn a_server_for_trying_out_prints_a_link() {
     let data = TempDir::new().unwrap();
     let server = svc().serve(data.path(), &["--dev"]).await;
-    let log = server.stderr();
-    let link = log
-        .lines()
-        .find_map(|line| line.strip_prefix("  Console: "));
-    let (address, code) = link.unwrap().split_once("/login#").unwrap();
+    let printed = async || {
+        let log = server.stderr();
+        let mut lines = log.lines();
+        let link = lines.find_map(|line| line.strip_prefix("  Console: "));
+        link.map(str::to_owned)
+    };
+    let link = wait_until("the link", printed).await;
+    let (address, code) = link.split_once("/login#").unwrap();
     let host = address.strip_prefix("http://").unwrap();
     let exchange = async || {
         let request = server.client().post(server.url(SESSION_PATH));
