@@ -7,6 +7,7 @@ pub mod backup;
 pub mod check;
 pub mod cli;
 pub mod cluster;
+pub mod console;
 pub mod errands;
 pub mod gauges;
 pub mod guests;

@@ -17,6 +17,7 @@ mod changes;
 mod client;
 mod commands;
 mod commit_crashes;
+mod console;
 mod crashes;
 mod ddl;
 mod diagrams;

@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["access"],
     &["projects"],
     &["deployments"],
-    &["gauges", "landing", "visitors"],
+    &["console", "gauges", "landing", "visitors"],
     &["backends"],
     &["check", "guests", "payments", "realtime"],
     &["cluster", "envelope", "errands", "releases"],

@@ -21,6 +21,7 @@ use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::cluster::ServingClusterNode;
 use crate::config::Config;
+use crate::console::Console;
 use crate::content::ContentStore;
 use crate::control::ControlDatabase;
 use crate::deployments::collection::ContentGarbageCollector;
@@ -184,6 +185,8 @@ shared! {
     authenticator: Authenticator,
     /// The landing page and its files.
     landing: Arc<LazyLandingDocuments>,
+    /// The owner's console.
+    console: Arc<Console>,
     /// Host names of the server.
     hosts: Arc<ServerHostNames>,
     /// Rate limits of all clients.
@@ -247,6 +250,10 @@ impl App {
             live_queries: services.live_queries(),
             dev_issuer: DevIssuer::new(&infra)?.map(Arc::new),
             landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
+            console: Arc::new(Console::new(
+                Arc::clone(&infra.config),
+                services.authenticator.clone(),
+            )),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
             idempotency: services.idempotency(),

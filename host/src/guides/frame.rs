@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::rewriting::WAY_BACK;
 use super::{INDEX_NAME, ListedPage};
-use crate::landing::csp_hash_source;
+use crate::http::content_policy::hash_source;
 
 const STYLE: &str = include_str!("../../assets/guides/frame.css");
 const SCRIPT: &str = include_str!("../../assets/guides/search.js");
@@ -19,7 +19,7 @@ pub(super) static CONTENT_SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; script-src '{}'; connect-src 'self'; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-        csp_hash_source(SCRIPT)
+        hash_source(SCRIPT)
     );
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 });

@@ -63,6 +63,7 @@ guides! {
     "publish-folder" "You publish a folder that a tool has built: a site with its files and its history.";
     "client" "You work from a shell: publish, push, a folder as a project.";
     "apps" "You own a project: pages that stay, and a database.";
+    "console" "You look at your projects in a browser: pages, data, history, people.";
     "sites" "You publish a site by requests, or have an agent do it: files, changes, previews, releases.";
     "team" "You work in a team: several folders of one project, and a job that applies.";
     "workspaces" "You work with others: roles, keys, plans.";

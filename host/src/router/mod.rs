@@ -4,6 +4,7 @@
 //! of the specification: the router checks path and method, a route's layer the rate limit, a handler's extractors the credential and the
 //! declared length; then the handler runs.
 
+mod console;
 mod passkey_policy;
 pub mod paths;
 mod probes;
@@ -83,6 +84,7 @@ pub struct HostRouters {
     project: Router,
     preview: Router,
     landing: Router,
+    console: Router,
     /// Answers paths that no route can have.
     missing: Router,
 }
@@ -105,6 +107,10 @@ impl HostRouters {
         ));
         let written = Arc::clone(&guides);
         app.tools.resources.hand_in(move || written.resources());
+        let console = match &app.config.console_url {
+            Some(_) => console::router(app, &description),
+            None => Router::new(),
+        };
         let api = api
             .route(
                 "/api/v1/openapi.json",
@@ -130,6 +136,7 @@ impl HostRouters {
                 .fallback(revisions::preview_on_origin)
                 .with_state(app.clone()),
             landing: with_fallbacks(self::landing(app), app),
+            console,
             missing: Router::new()
                 .fallback(pages::missing)
                 .with_state(app.clone()),
@@ -154,6 +161,7 @@ impl HostRouters {
             HostKind::Project(_) | HostKind::Domain(_) => &self.project,
             HostKind::Preview(_) => &self.preview,
             HostKind::Landing => &self.landing,
+            HostKind::Console => &self.console,
         }
     }
 }
@@ -404,8 +412,6 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             ))
         }
     };
-    let owned = admission_layer(app, OwnerBucket::Usual);
-    let sent = admission_layer(app, OwnerBucket::Blob);
     let logged = |kind| {
         let app = app.clone();
         move |routes: MethodRouter<SharedApp>| log_requests(kind, routes, &app)
@@ -421,6 +427,93 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(shares::delete).map(limited(RateLimitRule::Delete)))
         .routes(routes!(passwords::unlock).map(limited(RateLimitRule::Auth)))
         .routes(routes!(reports::report).map(limited(RateLimitRule::Report)))
+        .merge(owner_operations(app))
+        .routes(routes!(metadata::resource))
+        .routes(routes!(metadata::tools))
+        .routes(routes!(calls::op))
+        .routes(
+            routes!(calls::query)
+                .map(&called)
+                .map(logged(EntryKind::Query)),
+        )
+        .routes(routes!(calls::schema).map(&called))
+        .routes(routes!(rooms::join).map(logged(EntryKind::Room)))
+        .routes(routes!(live::listen).map(logged(EntryKind::Live)))
+        .routes(
+            routes!(payments::checkout)
+                .map(limited(RateLimitRule::Checkout))
+                .map(logged(EntryKind::Payment)),
+        )
+        .routes(routes!(payments::status))
+        .routes(routes!(payments::offers))
+        .routes(routes!(webhooks::receive))
+        .routes(
+            routes!(sign_in::login)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(
+            routes!(sign_in::callback)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(routes!(sign_in::complete).map(logged(EntryKind::SignIn)))
+        .routes(routes!(sign_in::status))
+        .routes(routes!(sign_in::providers))
+        .routes(routes!(sign_in::logout))
+        .routes(
+            routes!(by_email::show, by_email::submit)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(
+            routes!(by_passkey::show, by_passkey::submit)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
+        // What is for developing is not part of the service's description.
+        .route("/_svc/dev/mail", get(by_email::mailbox))
+        .merge(OpenApiRouter::from(issuer::router()))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(revisions::preview))
+        .routes(routes!(revisions::preview_with_slash))
+        .routes(routes!(revisions::preview_file))
+        .routes(routes!(runtime::runtime))
+        .routes(routes!(runtime::typings))
+        .routes(routes!(runtime::site_runtime))
+        .routes(routes!(pages::raw))
+        .routes(routes!(pages::page, shares::reveal))
+        .routes(routes!(pages::without_slash))
+        .routes(routes!(pages::site_file).map(below_pages))
+        .routes(routes!(probes::problem_type))
+        .routes(routes!(landing::page))
+        .routes(routes!(landing::guide))
+        .routes(routes!(landing::robots))
+        .routes(routes!(landing::icon_svg))
+        .routes(routes!(landing::icon_ico))
+        .routes(routes!(landing::picture))
+        .routes(routes!(landing::stage))
+        .routes(routes!(landing::preview).map(limited(RateLimitRule::Preview)))
+        .routes(routes!(forms::share).map(limited(RateLimitRule::Deploy)))
+        .routes(routes!(forms::delete).map(limited(RateLimitRule::Delete)))
+        .routes(routes!(forms::qr_code))
+        .routes(routes!(reports::report_form))
+        .routes(routes!(reports::report_form_of_any))
+        .routes(routes!(forms::security))
+        .route_layer(middleware::from_fn(run_changes_to_completion))
+        // Tools have a runner of their own, which knows whether a call changes something.
+        .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
+        .routes(routes!(app_tools::serve))
+}
+
+/// The operations of owners, which the API and sites hosts serve, and the console's.
+fn owner_operations(app: &SharedApp) -> OpenApiRouter<SharedApp> {
+    let owned = admission_layer(app, OwnerBucket::Usual);
+    let sent = admission_layer(app, OwnerBucket::Blob);
+    OpenApiRouter::default()
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(releases::release).map(&owned))
@@ -481,89 +574,10 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(audit::list).map(&owned))
         .routes(routes!(plans::checkout).map(&owned))
         .routes(routes!(plans::portal).map(&owned))
-        .routes(routes!(metadata::resource))
-        .routes(routes!(metadata::tools))
-        .routes(routes!(calls::op))
-        .routes(
-            routes!(calls::query)
-                .map(&called)
-                .map(logged(EntryKind::Query)),
-        )
-        .routes(routes!(calls::schema).map(&called))
-        .routes(routes!(rooms::join).map(logged(EntryKind::Room)))
-        .routes(routes!(live::listen).map(logged(EntryKind::Live)))
-        .routes(
-            routes!(payments::checkout)
-                .map(limited(RateLimitRule::Checkout))
-                .map(logged(EntryKind::Payment)),
-        )
-        .routes(routes!(payments::status))
-        .routes(routes!(payments::offers))
-        .routes(routes!(webhooks::receive))
-        .routes(
-            routes!(sign_in::login)
-                .map(limited(RateLimitRule::SignIn))
-                .map(logged(EntryKind::SignIn)),
-        )
-        .routes(
-            routes!(sign_in::callback)
-                .map(limited(RateLimitRule::SignIn))
-                .map(logged(EntryKind::SignIn)),
-        )
-        .routes(routes!(sign_in::complete).map(logged(EntryKind::SignIn)))
-        .routes(routes!(sign_in::status))
-        .routes(routes!(sign_in::providers))
-        .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        .routes(
-            routes!(by_email::show, by_email::submit)
-                .map(limited(RateLimitRule::SignIn))
-                .map(logged(EntryKind::SignIn)),
-        )
-        .routes(
-            routes!(by_passkey::show, by_passkey::submit)
-                .map(limited(RateLimitRule::SignIn))
-                .map(logged(EntryKind::SignIn)),
-        )
-        .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
         .routes(routes!(stats::stats).map(&owned))
         .routes(routes!(stats::log).map(&owned))
-        // What is for developing is not part of the service's description.
-        .route("/_svc/dev/mail", get(by_email::mailbox))
-        .merge(OpenApiRouter::from(issuer::router()))
-        .routes(routes!(probes::healthz))
-        .routes(routes!(probes::readyz))
-        .routes(routes!(revisions::preview))
-        .routes(routes!(revisions::preview_with_slash))
-        .routes(routes!(revisions::preview_file))
-        .routes(routes!(runtime::runtime))
-        .routes(routes!(runtime::typings))
-        .routes(routes!(runtime::site_runtime))
-        .routes(routes!(pages::raw))
-        .routes(routes!(pages::page, shares::reveal))
-        .routes(routes!(pages::without_slash))
-        .routes(routes!(pages::site_file).map(below_pages))
-        .routes(routes!(probes::problem_type))
-        .routes(routes!(landing::page))
-        .routes(routes!(landing::guide))
-        .routes(routes!(landing::robots))
-        .routes(routes!(landing::icon_svg))
-        .routes(routes!(landing::icon_ico))
-        .routes(routes!(landing::picture))
-        .routes(routes!(landing::stage))
-        .routes(routes!(landing::preview).map(limited(RateLimitRule::Preview)))
-        .routes(routes!(forms::share).map(limited(RateLimitRule::Deploy)))
-        .routes(routes!(forms::delete).map(limited(RateLimitRule::Delete)))
-        .routes(routes!(forms::qr_code))
-        .routes(routes!(reports::report_form))
-        .routes(routes!(reports::report_form_of_any))
-        .routes(routes!(forms::security))
-        .route_layer(middleware::from_fn(run_changes_to_completion))
-        // Tools have a runner of their own, which knows whether a call changes something.
-        .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
-        .routes(routes!(app_tools::serve))
 }
 
 /// Has routes below a page's address answer other methods as if they were not there, unless the page is a site.

@@ -25,6 +25,7 @@ use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
 use super::proxy::{Destination, ProxiedRequest, RequestProxy};
 use crate::app::{App, SharedApp};
+use crate::console;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{check_single_headers, invalid_request};
@@ -76,16 +77,17 @@ pub(super) async fn handle_request(
     let line = AccessLogLine::begin(app, client, &request_id, &request);
     let mut request = count_body(app, client, linger::linger_on_drop(request));
     let classified = classify_host(app, &source, &request);
+    let is_console = matches!(classified, Ok((HostKind::Console, _)));
     let target = RequestTarget::find(app, client, classified).await;
     let mut admitted =
-        target.and_then(|it| admit_request(it, (&source, client), &request_id, &mut request));
+        target.and_then(|it| admit_request(app, it, (&source, client), &request_id, &mut request));
     if let Some(proxy) = proxy_for(app, proxy.as_ref(), (&source, &admitted), &request) {
         let origin = (&source, &*request_id);
         admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
     }
     let guard = guard_request(app, &request, &mut admitted);
     // Computed from the canonical path, which the routes see, too.
-    let format = AnswerFormat::for_request(&request);
+    let format = AnswerFormat::for_request(is_console, &request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
         Ok(AdmittedRequest::Answered(answer)) => (RequestKind::Routed, *answer),
@@ -340,7 +342,7 @@ pub(super) async fn complete_response(
     next: Next,
 ) -> Response {
     let request_id = app.request_ids.next();
-    let format = AnswerFormat::for_request(&request);
+    let format = AnswerFormat::for_request(false, &request);
     let mut response = next.run(request).await;
     write_if_problem(&app, &format, &request_id, &mut response);
     if let Ok(value) = HeaderValue::try_from(request_id) {
@@ -399,6 +401,7 @@ fn classify_host(
 
 /// The checks before routing that are about the path and the headers.
 fn admit_request(
+    app: &App,
     target: RequestTarget,
     (source, client): (&RequestSource, ClientIp),
     request_id: &str,
@@ -420,16 +423,15 @@ fn admit_request(
         return Ok(AdmittedRequest::Call(host, client));
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
-    let path = request.uri().path();
+    let is_console = host == HostKind::Console;
+    if is_console {
+        console::check_origin(&app.config, request.headers())?;
+    }
     let canonical = match &missing {
         // Its path has no canonical form, and no route sees it.
-        Some(_) => Ok(None),
-        None => canonicalize(path).map_err(|problem| match *request.method() {
-            Method::PUT => refused_file(path).unwrap_or(problem),
-            _ => problem,
-        }),
+        Some(_) => None,
+        None => canonical_path(request)?,
     };
-    let canonical = canonical?;
     if missing.is_none() && canonical.is_none() && router::is_file_view(&host, request) {
         return Ok(AdmittedRequest::File(host, client, at_root));
     }
@@ -440,7 +442,8 @@ fn admit_request(
     if let Some(path) = canonical {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
-    if request.method() == Method::OPTIONS {
+    // No page of another origin asks the console's host for anything.
+    if request.method() == Method::OPTIONS && !is_console {
         return Ok(AdmittedRequest::Answered(Box::new(preflight_response())));
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
@@ -455,6 +458,15 @@ fn admit_request(
         request_id: request_id.into(),
     });
     Ok(AdmittedRequest::Route(host, client))
+}
+
+/// Returns the canonical form of a request's path; `None` if the path has it already.
+fn canonical_path(request: &Request) -> Result<Option<String>, Problem> {
+    let path = request.uri().path();
+    canonicalize(path).map_err(|problem| match *request.method() {
+        Method::PUT => refused_file(path).unwrap_or(problem),
+        _ => problem,
+    })
 }
 
 /// Returns the host that a request names, as [`named_host`] does, or as another node says.

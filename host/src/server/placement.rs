@@ -56,6 +56,9 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
         *at = segment;
         count += 1;
     }
+    if *host == HostKind::Console {
+        return place_of_console(method, &segments[..count], uri.query());
+    }
     let place = match segments[..count] {
         ["healthz" | "readyz"] => RequestPlace::AnyNode,
         ["api" | "mcp" | "_preview", ..] if is_landing => return None,
@@ -77,6 +80,20 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
         _ => return None,
     };
     Some(place)
+}
+
+/// Returns the place of a path of the console's host, whose screens and files every node has.
+fn place_of_console<'r>(
+    method: &Method,
+    path: &[&'r str],
+    query: Option<&str>,
+) -> Option<RequestPlace<'r>> {
+    match *path {
+        ["api", "v1", ref rest @ ..] => place_of_api(method, rest, query),
+        // A link works once, whichever node is asked.
+        ["_svc", "console", "session"] => Some(RequestPlace::Control),
+        _ => Some(RequestPlace::AnyNode),
+    }
 }
 
 /// Returns the place of a path below `/api/v1`.
@@ -303,6 +320,16 @@ mod tests {
             (&preview, "GET /api/op", "any"),
             (&preview, "POST /mcp", "any"),
             (&HostKind::Sites, "POST /room/api/op", "page room"),
+            (&HostKind::Console, "GET /", "any"),
+            (&HostKind::Console, "GET /p/a/pages/b", "any"),
+            (&HostKind::Console, "GET /_svc/console/a.js", "any"),
+            (&HostKind::Console, "POST /_svc/console/session", "control"),
+            (&HostKind::Console, "GET /api/v1/me", "control"),
+            (
+                &HostKind::Console,
+                "POST /api/v1/projects/p/backend/query",
+                "project p",
+            ),
             (&HostKind::Landing, "GET /", "any"),
             (&HostKind::Landing, "POST /_svc/share", "control"),
             (&HostKind::Landing, "POST /mcp", "none"),

@@ -32,7 +32,7 @@ macro_rules! tables {
 
 tables! {
     Control {
-        "workspaces": "workspaces" "keys" "users" "memberships" "subscriptions" "ended_workspaces";
+        "workspaces": "workspaces" "keys" "console_links" "users" "memberships" "subscriptions" "ended_workspaces";
         "projects": "projects" "resting_labels" "domains" "disabled_domains";
         "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports"
             "blobs" "file_objects" "file_owners" "file_totals" "former_revisions" "blocked";

@@ -77,9 +77,7 @@ pub(in crate::visitors) fn check_own_page(headers: &HeaderMap) -> Result<(), Pro
 /// The problem of a refusal.
 pub(in crate::visitors) fn end_response(end: OwnPageEnd) -> Result<Response, Problem> {
     match end {
-        OwnPageEnd::Return { location, slug } => {
-            Ok(after_form(return_response(&location, &slug)))
-        }
+        OwnPageEnd::Return { location, slug } => Ok(after_form(return_response(&location, &slug))),
         OwnPageEnd::Refused(error) => Err(error.into()),
     }
 }

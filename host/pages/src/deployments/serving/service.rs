@@ -286,7 +286,7 @@ impl PageService {
             HostKind::Project(label) => is_of_project(page, label),
             HostKind::Domain(host) => is_of_project(page, &host.domain.host_label),
             HostKind::Api | HostKind::Sites | HostKind::Landing => true,
-            HostKind::Preview(_) => false,
+            HostKind::Preview(_) | HostKind::Console => false,
         };
         if !here {
             return Err(PageLookupError::NotFound);
