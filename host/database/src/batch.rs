@@ -8,6 +8,7 @@ use super::error::StatementRunError;
 use super::limits::ResultLimits;
 use super::run::{FirstRow, ResultJson, StatementCall, run, run_with_first_row, value_bytes};
 use super::timing::{StatementLane, StatementTiming};
+use super::uploads::{UploadCall, run_upload};
 use super::values::{BatchStepParam, Params, Value};
 use svc_base::Stopwatch;
 
@@ -47,6 +48,8 @@ pub(super) enum WriteStatements {
     Call(StatementCall),
     /// Several, all or none.
     Batch(Vec<BatchStep>),
+    /// Row of an uploaded file, and the statement of its action.
+    Upload(Box<UploadCall>),
 }
 
 impl WriteStatements {
@@ -60,6 +63,7 @@ impl WriteStatements {
         match self {
             Self::Call(call) => Ok(run(handle, call, limits, budget)?),
             Self::Batch(steps) => run_batch(handle, steps, limits, budget),
+            Self::Upload(upload) => Ok(run_upload(handle, upload, limits, budget)?),
         }
     }
 
@@ -68,6 +72,7 @@ impl WriteStatements {
         match self {
             Self::Call(call) => call.bytes(),
             Self::Batch(steps) => steps.iter().map(BatchStep::bytes).sum(),
+            Self::Upload(upload) => upload.bytes(),
         }
     }
 
