@@ -1,6 +1,7 @@
 //! Backends: one database per project, whose schema grows by migrations, and which visitors reach through named actions.
 
 mod action_changes;
+mod action_files;
 mod actions;
 mod agents;
 pub mod calls;
@@ -33,6 +34,7 @@ pub mod views;
 pub use action_changes::{
     ActionChangeTarget, ActionChanges, ChangedActions, apply as apply_action_changes,
 };
+pub use action_files::{ActionFiles, FilesRequest, PICTURE_SIZES};
 pub use actions::{ActionDefinitions, ActionVerdict};
 pub use defaults::ActionDefaults;
 pub use judging::{GatedBatch, JudgedAction, PendingSchema, PreparationError};

@@ -34,6 +34,7 @@ const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../../migrations/0023_files.sql"),
     include_str!("../../../migrations/0024_sites.sql"),
     include_str!("../../../migrations/0025_domains.sql"),
+    include_str!("../../../migrations/0027_visitors_files.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::actions::{ActionDefinitions, statement_error};
 use super::model::{
     BackendError, CallableAction, QueryAccess, USER_EMAIL_BIND, USER_ID_BIND, USER_NAME_BIND,
-    is_writing_statement, param_names, requires_identity,
+    is_writing_statement, param_names, requires_identity, takes_file,
 };
 use super::service::Backends;
 use requests::BatchedCall;
@@ -123,6 +123,9 @@ impl ActionCalls {
     ) -> Result<Arc<CallableAction>, BackendError> {
         let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
+        if takes_file(&action.row.verdict) {
+            return Err(BackendError::FileAction(action.row.name.clone()));
+        }
         if by.is_none() && requires_identity(&action.row.verdict) {
             return Err(BackendError::IdentityRequired);
         }
