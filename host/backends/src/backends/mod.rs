@@ -12,6 +12,8 @@ mod defaults;
 mod drift;
 mod dry_runs;
 pub mod export;
+mod file_changes;
+mod files;
 pub mod history;
 mod judging;
 mod migrations;

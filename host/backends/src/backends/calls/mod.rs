@@ -1,6 +1,7 @@
 //! Calls of actions, and owners' queries.
 
 mod audit_entries;
+mod files;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
@@ -8,6 +9,7 @@ pub mod views;
 mod watch;
 
 pub use audit_entries::{AuditAhead, AuditAheadAnswer};
+pub use files::UploadedFile;
 pub use watch::{WatchableAction, WatchedActionAnswer};
 
 use std::sync::Arc;
@@ -96,8 +98,12 @@ impl ActionCalls {
         }
         let written = steps.iter().any(|step| step.writes);
         let database = self.backends.databases.load(id).await?;
+        let changes = &self.backends.file_changes;
         let run = move || async move {
             let done = database.batch(steps).await;
+            for action in &actions {
+                changes.note_statement(id, &action.row.verdict);
+            }
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
@@ -180,6 +186,7 @@ impl ActionCalls {
         };
         let database = self.backends.databases.load(id).await;
         let result = database?.call(call, timing).await;
+        self.backends.file_changes.note_statement(id, verdict);
         result.map_err(|error| statement_error(sql, verdict, error))
     }
 }

@@ -354,6 +354,16 @@ async fn file_response(
             return document::respond(headers, &variant.etag, &variant.bytes, request);
         }
     }
+    large_file_response(serving, file, (headers, vary), request).await
+}
+
+/// Answers a file that is read as it is sent, with what the answer depends on beside its encoding.
+pub(super) async fn large_file_response(
+    serving: &PageService,
+    file: SiteFile,
+    (mut headers, vary): (HeaderMap, Vec<HeaderValue>),
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
     let etag = document::etag(&file.digest, Encoding::Identity);
     document::add_variant_headers(&mut headers, &etag, Encoding::Identity);
     append_vary(&mut headers, vary);

@@ -142,6 +142,7 @@ audit_actions! {
     RevisionCreate "revision.create" "A draft was made; the revision's id.",
     RevisionPromote "revision.promote" "A revision was made live; its id.",
     RevisionRollback "revision.rollback" "An earlier revision was put back; its id.",
+    FileDelete "file.delete" "A file of a visitor was deleted by its owner; the ids of backend and file.";
     RevisionDelete "revision.delete" "A revision that was not live was deleted; its id.",
     BackendCreate "backend.create" "A backend was made; its id.",
     BackendMigrate "backend.migrate" "A migration was recorded; the backend's id.",

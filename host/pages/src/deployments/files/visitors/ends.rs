@@ -1,6 +1,7 @@
 //! The end of visitors' files: when their rows are gone, and when nothing can bring them back.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::errands::{VisitorFileChanges, VisitorFileSweep};
 use super::store::{self, FileBackend, NamedFileState};
@@ -121,7 +122,7 @@ impl ProjectFiles {
     async fn shrink_ended(&self) -> Result<(), control::Error> {
         let control = &self.infra.control;
         let now = self.infra.clock.now();
-        let limits = self.infra.config.limits.clone();
+        let config = Arc::clone(&self.infra.config);
         let over = control.read(move |c| {
             let mut over = Vec::new();
             for (project, bytes, workspace) in store::ended_bytes(c)? {
@@ -129,7 +130,7 @@ impl ProjectFiles {
                     continue;
                 };
                 let plan = workspaces::plan_of(c, &workspace)?;
-                let most = plan.file_limits(&limits).storage_bytes;
+                let most = plan.file_limits(&config.limits).storage_bytes;
                 if bytes > most {
                     over.push((project, bytes - most));
                 }

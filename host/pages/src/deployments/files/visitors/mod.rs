@@ -19,6 +19,7 @@ use super::uploads::ReceivedFile;
 use crate::content::Digest;
 use crate::control;
 use crate::deployments::sites::{FileReader, SiteFile};
+use crate::http::byte_budget::BytePermit;
 use crate::projects::Project;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
@@ -79,6 +80,11 @@ impl ReceivedForm {
         self.file.file.digest
     }
 
+    /// Returns the square that it fits; 0 for the file itself.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
     /// Returns the length of the bytes.
     pub fn bytes(&self) -> u64 {
         self.file.file.bytes
@@ -135,6 +141,14 @@ impl ProjectFiles {
         room.check(used, declared)?;
         self.check_disk()?;
         Ok(UploadRoom(room))
+    }
+
+    /// Counts bytes of a file that are in memory, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// Where too much is in memory already.
+    pub async fn hold_in_memory(&self, bytes: usize) -> Result<BytePermit, FileError> {
+        Ok(self.pipeline.reserve(bytes).await?)
     }
 
     /// Refuses bytes that the operator has blocked.

@@ -1,0 +1,33 @@
+//! Answers with files of visitors, which are served as files of sites are.
+
+use axum::response::Response;
+use http::HeaderMap;
+
+use super::PageService;
+use super::answer::large_file_response;
+use crate::deployments::sites::SiteFile;
+use crate::http::document;
+use crate::http::problem::Problem;
+
+impl PageService {
+    /// Answers a file of a visitor: all of it, a part of it, or that the client has it. A small one comes from memory.
+    ///
+    /// # Errors
+    /// `disabled`, `range_not_satisfiable`, `capacity_reached`.
+    pub async fn visitor_file_response(
+        &self,
+        file: SiteFile,
+        mut headers: HeaderMap,
+        request: &HeaderMap,
+    ) -> Result<Response, Problem> {
+        self.check_file(&file)?;
+        if file.list.is_none() {
+            let served = self.served_file(file, None).await?;
+            if let Some(variant) = served.variant(request) {
+                document::add_variant_headers(&mut headers, &variant.etag, variant.encoding);
+                return document::respond(headers, &variant.etag, &variant.bytes, request);
+            }
+        }
+        large_file_response(self, file, (headers, Vec::new()), request).await
+    }
+}
