@@ -9,6 +9,6 @@ pub mod openapi;
 pub mod operations;
 pub mod releases;
 
-use svc_backends::{backends, payments, realtime, visitors};
+use svc_backends::{backends, payments, realtime, visitor_files, visitors};
 use svc_pages::deployments;
 use svc_platform::{access, config, control, http, infra, projects, stripe, telemetry, workspaces};

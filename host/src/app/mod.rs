@@ -54,6 +54,7 @@ use crate::releases::ProjectReleases;
 use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevPaymentProvider;
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::{VisitorFileRouteServices, VisitorFiles};
 use crate::visitors::Visitors;
 use crate::visitors::dev::DevIssuer;
 use crate::visitors::dev::routes::MaybeDevIssuer;
@@ -134,6 +135,10 @@ shared! {
     releases: Arc<ProjectReleases>,
     /// Calls of actions, and queries of owners.
     action_calls: Arc<ActionCalls>,
+    /// Files that visitors bring.
+    visitor_files: Arc<VisitorFiles>,
+    /// State of the routes of visitors' files.
+    visitor_file_routes: VisitorFileRouteServices,
     /// Histories of backends, and their restores.
     histories: Arc<BackendHistoryService>,
     /// Exports of backends' databases.
@@ -235,6 +240,7 @@ impl App {
         let idempotency_key = foundation.secrets.idempotency.clone();
         Ok(Self {
             app_tools: services.app_tools(&calls),
+            visitor_file_routes: services.visitor_file_routes(&calls),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
@@ -264,6 +270,7 @@ impl App {
             definitions: services.definitions,
             releases: services.releases,
             action_calls: services.action_calls,
+            visitor_files: services.visitor_files,
             histories: services.histories,
             exporter: services.exporter,
             workspaces: services.workspaces,

@@ -42,6 +42,7 @@ use crate::releases::ProjectReleases;
 use crate::stripe::dev::{self, DevPaymentProvider};
 use crate::stripe::{EventConsumer, StripeClient, WebhookReceiver};
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::{VisitorFileRouteServices, VisitorFiles};
 use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
@@ -73,6 +74,7 @@ pub(super) struct DomainServices {
     pub(super) definitions: Arc<ActionDefinitions>,
     pub(super) releases: Arc<ProjectReleases>,
     pub(super) action_calls: Arc<ActionCalls>,
+    pub(super) visitor_files: Arc<VisitorFiles>,
     pub(super) histories: Arc<BackendHistoryService>,
     pub(super) exporter: Arc<BackendExporter>,
     pub(super) workspaces: Workspaces,
@@ -350,7 +352,10 @@ impl DomainServices {
             (infra.control.clone(), infra.clock.clone()),
             workspaces.clone(),
             projects.clone(),
-            Arc::clone(&deployments.frontends),
+            (
+                Arc::clone(&deployments.frontends),
+                Arc::clone(&deployments.files),
+            ),
             Arc::clone(&backends),
             Arc::clone(&visitors),
             Arc::clone(&paying.payments),
@@ -361,8 +366,17 @@ impl DomainServices {
         let definers = (&backends, &migrations, &definitions);
         let releases = foundation.releases(&projects, &deployments, definers);
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
+        let action_calls = Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions)));
+        let visitor_files = VisitorFiles::new(
+            infra.clone(),
+            (Arc::clone(&backends), Arc::clone(&action_calls)),
+            Arc::clone(&deployments.files),
+            sandbox.clone(),
+            foundation.secrets.idempotency.clone(),
+        );
         Ok(Self {
-            action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
+            action_calls,
+            visitor_files: Arc::new(visitor_files),
             definitions,
             migrations,
             releases: Arc::new(releases),
@@ -407,6 +421,14 @@ impl DomainServices {
         }
     }
 
+    /// Returns the state of the routes of visitors' files.
+    pub(super) fn visitor_file_routes(&self, calls: &CallServices) -> VisitorFileRouteServices {
+        VisitorFileRouteServices {
+            files: Arc::clone(&self.visitor_files),
+            calls: calls.clone(),
+        }
+    }
+
     /// Returns the state of the tools of pages.
     pub(super) fn app_tools(&self, calls: &CallServices) -> AppToolServices {
         let metrics = Arc::clone(&self.metrics);
@@ -425,6 +447,7 @@ impl DomainServices {
             frontends: Arc::clone(&self.deployments.frontends),
             revisions: Arc::clone(&self.deployments.revisions),
             visitors: Arc::clone(&self.visitors),
+            visitor_files: Arc::clone(&self.visitor_files),
             backends: Arc::clone(&self.backends),
             definitions: Arc::clone(&self.definitions),
             releases: Arc::clone(&self.releases),

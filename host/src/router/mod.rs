@@ -63,6 +63,7 @@ use crate::releases::routes as releases;
 use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
+use crate::visitor_files::routes as visitor_files;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::routes as sign_in;
 
@@ -213,6 +214,44 @@ pub async fn call(
     calls::call(&app.calls, context, slug, request).await
 }
 
+/// Route of downloads of visitors' files.
+pub const DOWNLOAD_ROUTE: &str = "/{slug}/api/files/{action}/{file_id}";
+
+/// Whether a request is a download of a visitor's file, which [`download`] answers as the route [`DOWNLOAD_ROUTE`] does. Its path is in the
+/// canonical form.
+pub fn is_download(host: &HostKind, request: &Request) -> bool {
+    let pages = host.has_pages();
+    pages && request.method() == Method::GET && downloaded_file(request.uri().path()).is_some()
+}
+
+/// Answers a download of a visitor's file without the router, for the same reason.
+pub async fn download(
+    app: &App,
+    (host, client): (&HostKind, &ClientIp),
+    request: Request,
+) -> Response {
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let Some(at) = downloaded_file(&path) else {
+        return Problem::not_found().into_response();
+    };
+    let answer = visitor_files::answer_download(&app.visitor_file_routes, (host, client), at, &parts);
+    // It is larger than the answer to a page's view, which has no room for it.
+    Box::pin(answer).await.into_response()
+}
+
+/// Returns slug, action and file of the canonical path of a download, which has nothing to be decoded.
+fn downloaded_file(path: &str) -> Option<(&str, &str, &str)> {
+    let (slug, rest) = path.strip_prefix('/')?.split_once("/api/files/")?;
+    let (action, file) = rest.split_once('/')?;
+    let is_plain = |part: &str| {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        !part.is_empty() && part.bytes().all(is_word)
+    };
+    let plain = is_slug(slug) && !is_reserved(slug) && is_plain(action) && is_plain(file);
+    plain.then_some((slug, action, file))
+}
+
 /// Returns the slug of the canonical path of a call.
 pub fn called_slug(uri: &Uri) -> Option<&str> {
     let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
@@ -252,6 +291,11 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/op", post(calls::op))
         .route("/{slug}/api/query", limit_calls(post(calls::query), app))
         .route("/{slug}/api/schema", limit_calls(get(calls::schema), app))
+        .route(
+            "/{slug}/api/files/{action}",
+            limited(RateLimitRule::Upload, post(visitor_files::upload)),
+        )
+        .route(DOWNLOAD_ROUTE, get(visitor_files::download))
         .route("/{slug}/ws", get(rooms::join))
         .route("/{slug}/api/live", get(live::listen))
         .route(
@@ -430,6 +474,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(calls::op))
         .routes(routes!(calls::query).map(&called))
         .routes(routes!(calls::schema).map(&called))
+        .routes(routes!(visitor_files::upload).map(limited(RateLimitRule::Upload)))
+        .routes(routes!(visitor_files::download))
         .routes(routes!(rooms::join))
         .routes(routes!(live::listen))
         .routes(routes!(payments::checkout).map(limited(RateLimitRule::Checkout)))
@@ -443,7 +489,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::providers))
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
-        .routes(routes!(sign_in::forget).map(&owned))
+        .routes(routes!(visitor_files::forget).map(&owned))
+        .routes(routes!(visitor_files::list).map(&owned))
+        .routes(routes!(visitor_files::get, visitor_files::delete).map(&owned))
         // The development issuer is not part of the service's description.
         .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
@@ -502,6 +550,16 @@ async fn record_matched_route(route: MatchedPath, request: Request, next: Next) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_download_has_a_plain_path() {
+        let file = "file_01h455vb4pex5vsknk084sn02q";
+        let path = format!("/shop/api/files/picture/{file}");
+        assert_eq!(downloaded_file(&path), Some(("shop", "picture", file)));
+        for other in ["/shop/api/files/picture", "/shop/api/files/a/b/c", "/api/api/files/a/b", "/shop/api/files/a/%62"] {
+            assert_eq!(downloaded_file(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn whoever_reads_a_page_is_told_apart() {

@@ -117,6 +117,10 @@ pub(super) async fn handle_request(
             let answer = catch_panic(answer.instrument(span));
             (RequestKind::Call, run_guarded(guard, answer).await)
         }
+        Ok(AdmittedRequest::Download(host, client)) => {
+            let answer = router::download(app, (&host, &client), request).instrument(span);
+            (RequestKind::Download, run_for(client, guard, answer).await)
+        }
         Ok(AdmittedRequest::Route(host, client)) => {
             let answer = routers.answer(&host, request).instrument(span);
             // A route that requires a credential changes the flow to the owner's.
@@ -172,7 +176,7 @@ fn proxy_for<'p>(
 ) -> Option<&'p Arc<RequestProxy>> {
     proxy.filter(|proxy| match admitted {
         Ok(AdmittedRequest::Call(host, _)) => !proxy.is_call_here(app, host, request.uri(), source),
-        Ok(AdmittedRequest::Route(..)) => true,
+        Ok(AdmittedRequest::Route(..) | AdmittedRequest::Download(..)) => true,
         Ok(_) | Err(_) => false,
     })
 }
@@ -186,9 +190,11 @@ async fn place_request(
     request: &mut Request,
 ) -> Result<AdmittedRequest, Problem> {
     let (host, client) = match &admitted {
-        Ok(AdmittedRequest::Call(host, client) | AdmittedRequest::Route(host, client)) => {
-            (host.clone(), *client)
-        }
+        Ok(
+            AdmittedRequest::Call(host, client)
+            | AdmittedRequest::Download(host, client)
+            | AdmittedRequest::Route(host, client),
+        ) => (host.clone(), *client),
         _ => return admitted,
     };
     // A node that may not answer refuses the request itself, and the ledger is not asked.
@@ -284,6 +290,7 @@ enum RequestKind {
     View,
     File,
     Call,
+    Download,
     Routed,
     /// Answered by another node, which knows the route.
     Proxied,
@@ -296,6 +303,7 @@ impl RequestKind {
             Self::View => Some(telemetry::PAGE_ROUTE),
             Self::File => Some(router::FILE_ROUTE),
             Self::Call => Some(telemetry::CALL_ROUTE),
+            Self::Download => Some(router::DOWNLOAD_ROUTE),
             Self::Routed => None,
             Self::Proxied => Some(PROXIED_ROUTE),
         }
@@ -430,6 +438,8 @@ enum AdmittedRequest {
     File(HostKind, ClientIp, bool),
     /// A call of an action, which skips the router, too.
     Call(HostKind, ClientIp),
+    /// A download of a visitor's file, which skips the router, too.
+    Download(HostKind, ClientIp),
     /// Any other request, for the router of the host.
     Route(HostKind, ClientIp),
     /// A request that another node answers.
@@ -498,6 +508,9 @@ fn admit_request(
     let canonical = canonical?;
     if missing.is_none() && canonical.is_none() && router::is_file_view(&host, request) {
         return Ok(AdmittedRequest::File(host, client, at_root));
+    }
+    if missing.is_none() && canonical.is_none() && router::is_download(&host, request) {
+        return Ok(AdmittedRequest::Download(host, client));
     }
     let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
     if let Some(missing) = missing {

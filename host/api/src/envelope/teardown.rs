@@ -10,6 +10,7 @@ use crate::backends::Backends;
 use crate::control::ControlDatabase;
 use crate::control::audit::AuditAction;
 use crate::deployments::announce_home;
+use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::Frontends;
 use crate::payments::Payments;
 use crate::projects::model::ProjectChanges;
@@ -28,6 +29,7 @@ pub struct ProjectLifecycle {
     workspaces: Workspaces,
     projects: Projects,
     frontends: Arc<Frontends>,
+    files: Arc<ProjectFiles>,
     backends: Arc<Backends>,
     visitors: Arc<Visitors>,
     payments: Arc<Payments>,
@@ -38,7 +40,7 @@ impl ProjectLifecycle {
         (control, clock): (ControlDatabase, Clock),
         workspaces: Workspaces,
         projects: Projects,
-        frontends: Arc<Frontends>,
+        (frontends, files): (Arc<Frontends>, Arc<ProjectFiles>),
         backends: Arc<Backends>,
         visitors: Arc<Visitors>,
         payments: Arc<Payments>,
@@ -49,6 +51,7 @@ impl ProjectLifecycle {
             workspaces,
             projects,
             frontends,
+            files,
             backends,
             visitors,
             payments,
@@ -62,6 +65,10 @@ impl ProjectLifecycle {
     /// Returns the service of the pages that are published in projects.
     pub fn frontends(&self) -> &Frontends {
         &self.frontends
+    }
+
+    pub fn files(&self) -> &ProjectFiles {
+        &self.files
     }
 
     /// Changes a project. The sessions of its visitors whose provider it no longer offers end in the same transaction.

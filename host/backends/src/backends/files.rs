@@ -46,6 +46,7 @@ impl Backends {
     /// # Errors
     /// [`BackendError`]; some may be deleted then.
     pub async fn delete_files_of(&self, id: BackendId, user_id: &str) -> Result<(), BackendError> {
+        self.bring(id).await?;
         self.databases.delete_files_of(id, user_id).await?;
         self.file_changes.note(id);
         Ok(())

@@ -11,9 +11,8 @@ use multer::{Field, Multipart};
 
 use super::UploadError;
 use super::spool::{Spool, SpooledBody};
-use crate::http::extract::{body_too_large, invalid_request};
+use crate::http::extract::{StreamedBody, body_too_large, invalid_request};
 use crate::http::problem::Problem;
-use crate::http::streamed_body::StreamedBody;
 
 /// Media type of a form with files.
 const FORM_TYPE: &str = "multipart/form-data";

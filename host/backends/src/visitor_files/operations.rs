@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::VisitorFiles;
-use super::requests::ListFiles;
+use super::requests::{ForgetVisitor, ListFiles};
 use super::views::VisitorFileList;
 use crate::access::{Editor, Viewer};
 use crate::deployments::sites::FileReader;
 use crate::http::problem::Problem;
 use crate::projects::scope::AuthorizedProject;
+use crate::visitors::Visitors;
 use svc_base::ids::is_visitor_file_id;
 use svc_database::VisitorFileRow;
 
@@ -52,6 +53,24 @@ pub async fn get(
         false => None,
     };
     opened.ok_or_else(Problem::not_found)
+}
+
+/// Erases a visitor's profile and sessions, and the visitor's files if that is asked for. An unknown visitor is no error.
+///
+/// # Errors
+/// Those of the database; what was erased stays so, and the request can be sent again.
+pub async fn forget(
+    (files, visitors): (Arc<VisitorFiles>, Arc<Visitors>),
+    at: AuthorizedProject<Editor>,
+    (user_id, input): (String, ForgetVisitor),
+) -> Result<(), Problem> {
+    if input.files.unwrap_or(false)
+        && let Some(backend) = files.backend_of(at.project.id).await?
+    {
+        files.backends.delete_files_of(backend, &user_id).await?;
+    }
+    visitors.forget(at.project.id, user_id).await?;
+    Ok(())
 }
 
 /// Deletes a file, with what refers to it. An unknown file is no error.

@@ -41,6 +41,15 @@ pub struct DownloadQuery {
     pub(super) download: Option<String>,
 }
 
+/// How a visitor is erased.
+#[derive(Clone, Copy, Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ForgetVisitor {
+    /// Whether the visitor's files go, too; no, if absent.
+    pub files: Option<bool>,
+}
+
 /// Which files to list.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]

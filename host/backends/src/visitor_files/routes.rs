@@ -12,24 +12,25 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use super::downloads::AllowedFile;
-use super::requests::{DownloadQuery, ListFiles, UploadQuery};
+use super::requests::{DownloadQuery, ForgetVisitor, ListFiles, UploadQuery};
 use super::uploads::UploadRequest;
 use super::views::{UploadAnswer, VisitorFileList};
 use super::{VisitorFiles, operations};
-use crate::access::{Editor, MAX_KEY_CHARS, Viewer};
+use crate::access::idempotency::MAX_KEY_CHARS;
+use crate::access::{Editor, Viewer};
 use crate::backends::calls::routes::{CallServices, bound_backend};
 use crate::deployments::serving::pages::{PageKind, ServedPage, UNLISTED};
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::invalid_request;
+use crate::http::extract::{StreamedBody, invalid_request};
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::query::ApiQuery;
 use crate::http::rate_limit::{RateLimitRule, TokenDraw};
-use crate::http::streamed_body::StreamedBody;
 use crate::projects::Project;
 use crate::projects::scope::AuthorizedProject;
+use crate::visitors::scope::VisitorPath;
 use svc_base::flow::CallerFlow;
 
 /// Policy of a file: nothing in it runs, and nothing is loaded by it.
@@ -394,6 +395,34 @@ pub async fn delete(
     Path(path): Path<FilePath>,
 ) -> Result<StatusCode, Problem> {
     operations::delete(services.files, at, path.file_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Forget a visitor
+///
+/// An extension. What the platform knows of them is erased and their sessions end; rows that actions have written stay. With `files=true` the
+/// files go, too, that they have brought, with the rows that refer to them and go with them. One who is not there is answered alike. A new
+/// sign-in gets a new id.
+#[utoipa::path(
+    operation_id = "forget_visitor",
+    delete, path = "/api/v1/projects/{id}/visitors/{user_id}", tag = "projects",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("user_id" = String, Path, description = "The visitor."),
+        ForgetVisitor
+    ),
+    responses((status = 204, description = "Forgotten.")),
+    extensions(("x-problems" = json!("owner forbidden not_found constraint_violation statement_failed query_timeout database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn forget(
+    State(services): State<VisitorFileRouteServices>,
+    at: AuthorizedProject<Editor>,
+    Path(path): Path<VisitorPath>,
+    ApiQuery(input): ApiQuery<ForgetVisitor>,
+) -> Result<StatusCode, Problem> {
+    let VisitorFileRouteServices { files, calls } = services;
+    operations::forget((files, calls.visitors), at, (path.user_id, input)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

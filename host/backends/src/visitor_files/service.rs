@@ -8,8 +8,9 @@ use ring::hmac;
 use super::quotas::UploadQuotas;
 use crate::backends::Backends;
 use crate::backends::calls::ActionCalls;
-use crate::deployments::files::ProjectFiles;
+use crate::deployments::files::{FileError, ProjectFiles};
 use crate::infra::Infra;
+use crate::projects::Project;
 use svc_sandbox::Sandbox;
 
 /// Files that visitors bring, of all projects.
@@ -46,6 +47,11 @@ impl VisitorFiles {
             sandbox,
             secret,
         }
+    }
+
+    /// Returns the most bytes of a file of a project.
+    pub(super) async fn most_bytes(&self, project: &Project) -> Result<u64, FileError> {
+        Ok(self.files.limits_of(project).await?.file_bytes)
     }
 
     /// Forgets quotas that are over.

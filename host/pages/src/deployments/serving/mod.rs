@@ -12,6 +12,7 @@ mod problems;
 pub mod routes;
 mod service;
 mod site_files;
+mod visitor_files;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;

@@ -1,15 +1,27 @@
 //! Answers with files of visitors, which are served as files of sites are.
 
+use std::ops::Range;
+
+use axum::body::Body;
 use axum::response::Response;
 use http::HeaderMap;
 
 use super::PageService;
 use super::answer::large_file_response;
-use crate::deployments::sites::SiteFile;
+use crate::deployments::sites::{FileReader, SiteFile};
 use crate::http::document;
 use crate::http::problem::Problem;
 
 impl PageService {
+    /// Returns a body that reads a stored file as it is sent, of which one object at a time is in memory.
+    ///
+    /// # Errors
+    /// `capacity_reached` where readers hold too much already.
+    pub fn streamed_file(&self, reader: FileReader, range: Range<u64>) -> Result<Body, Problem> {
+        let held = self.hold_stream(reader.bytes_in_memory())?;
+        Ok(Body::from_stream(held.attach(reader.read(range))))
+    }
+
     /// Answers a file of a visitor: all of it, a part of it, or that the client has it. A small one comes from memory.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod ends;
 mod errands;
 mod store;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use super::service::ProjectFiles;
 use super::storing::give_up_files;
 use super::uploads::ReceivedFile;
 use crate::content::Digest;
-use crate::control;
+use crate::control::{self, ControlDatabase};
 use crate::deployments::sites::{FileReader, SiteFile};
 use crate::http::byte_budget::BytePermit;
 use crate::projects::Project;
+use crate::workspaces::{self, FileLimits};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 
@@ -125,6 +127,19 @@ impl Default for KnownForms {
     fn default() -> Self {
         Self(Cache::new(CACHED_FILES))
     }
+}
+
+/// Returns the ids of all files of a backend whose bytes are named.
+///
+/// # Errors
+/// The database's.
+pub async fn named_ids(
+    control: &ControlDatabase,
+    backend: BackendId,
+) -> Result<HashSet<String>, control::Error> {
+    let list = move |c: &_| store::list_named(c, &backend);
+    let named = control.read(list).await?;
+    Ok(named.into_iter().map(|file| file.id).collect())
 }
 
 impl ProjectFiles {
@@ -281,6 +296,17 @@ impl ProjectFiles {
     /// `Disabled` where the operator has blocked them; those of the store.
     pub async fn open_form(&self, file: SiteFile) -> Result<FileReader, FileError> {
         self.open(file).await
+    }
+
+    /// Returns the bounds of a project's files, by its plan.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn limits_of(&self, project: &Project) -> Result<FileLimits, FileError> {
+        let workspace = project.workspace.id;
+        let read = move |c: &_| Ok(workspaces::plan_of(c, &workspace)?);
+        let plan = self.infra.control.read(read).await?;
+        Ok(plan.file_limits(&self.infra.config.limits))
     }
 
     /// Returns the bytes that a project's files take, and the most that they may.
