@@ -13,7 +13,7 @@ use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::projects::{domains, operations};
 use crate::releases;
-use crate::visitors;
+use crate::{visitor_files, visitors};
 
 actions!(Action {
     Create "create",
@@ -45,6 +45,7 @@ pub(super) fn description() -> Description {
         "action": { "type": "string", "enum": Action::names() },
         "project_id": string_argument("All but create and list (required)."),
         "user_id": string_argument("forget_visitor (required): usr_…"),
+        "files": { "type": "boolean", "description": "forget_visitor: uploads, too." },
         "limit": { "type": "integer", "maximum": 200, "description": "visitors: 50 if absent." },
         "cursor": string_argument("visitors: next_cursor of the page before."),
         "name": string_argument("create (required), update: up to 100 characters; at creation part of the host name. *_domain (required): www.example.com."),
@@ -138,12 +139,11 @@ pub(super) async fn call(
         }
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
-            let (visitors, user_id) = (
-                session.services.visitors.clone(),
-                arguments.required_text("user_id")?,
-            );
-            arguments.expect_none_left()?;
-            deletion_result(visitors::operations::forget(visitors, at, user_id).await)
+            let services = &session.services;
+            let services = (services.visitor_files.clone(), services.visitors.clone());
+            let user_id = arguments.required_text("user_id")?;
+            let input = (user_id, arguments.parse_rest()?);
+            deletion_result(visitor_files::operations::forget(services, at, input).await)
         }
     }
 }
