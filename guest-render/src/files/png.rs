@@ -79,7 +79,7 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
 }
 
 /// Writes a chunk.
-fn chunk(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
+pub(super) fn chunk(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     let mut chunk = length.to_be_bytes().to_vec();
     chunk.extend_from_slice(kind);

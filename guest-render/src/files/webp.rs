@@ -145,7 +145,7 @@ fn keep_frame(file: &[u8], frame: &Chunk<'_>, pieces: &mut Pieces) -> Result<(),
 }
 
 /// Writes the begin of a chunk.
-fn chunk_head(kind: &[u8; 4], length: usize) -> Vec<u8> {
+pub(super) fn chunk_head(kind: &[u8; 4], length: usize) -> Vec<u8> {
     let mut head = kind.to_vec();
     head.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     head

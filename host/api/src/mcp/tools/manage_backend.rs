@@ -21,8 +21,8 @@ use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::projects::Project;
 use crate::realtime;
-use crate::visitor_files;
 use crate::realtime::scope::AuthorizedRooms;
+use crate::visitor_files;
 
 actions!(Action {
     Create "create",
