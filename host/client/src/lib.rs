@@ -14,6 +14,7 @@ mod difference;
 mod domains;
 pub mod endpoints;
 mod error;
+mod file_rules;
 mod file_watcher;
 mod files;
 mod frontends;
@@ -31,10 +32,12 @@ mod question;
 mod responses;
 mod result_table;
 mod revisions;
+mod saved_body;
 mod secret;
 mod sites;
 mod source;
 mod types;
+mod visitor_files;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -98,6 +101,9 @@ pub enum ClientCommand {
     /// List, add and withdraw what a project sells
     #[command(subcommand)]
     Price(prices::PriceCommand),
+    /// List, read and delete what visitors have uploaded
+    #[command(subcommand)]
+    File(visitor_files::VisitorFileCommand),
 }
 
 /// Arguments that commands of the client have in common.
@@ -152,6 +158,7 @@ impl ClientCommand {
             Self::Action(action) => action.run().await,
             Self::Types(types) => types.run().await,
             Self::Price(price) => price.run().await,
+            Self::File(file) => file.run().await,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::{Recognition, is_text, recognise};
 
 fn head_of(kind: &str) -> Vec<u8> {
     let boxes = |brand: &str, others: &str| {
-        let length = 16 + others.len() as u32;
+        let length = u32::try_from(16 + others.len()).unwrap();
         let mut head = length.to_be_bytes().to_vec();
         head.extend_from_slice(format!("ftyp{brand}\0\0\0\0{others}").as_bytes());
         head.extend_from_slice(&[0; 32]);

@@ -55,7 +55,7 @@ pub(super) fn all() -> Vec<Sample> {
 
 /// Returns 16 × 8 pixels of red, green and blue.
 fn rgb() -> Vec<u8> {
-    (0..16 * 8 * 3).map(|at: u32| (at * 7 % 251) as u8).collect()
+    (0..=250).cycle().step_by(7).take(16 * 8 * 3).collect()
 }
 
 /// Returns EXIF with an orientation and a secret behind it.
@@ -150,7 +150,7 @@ fn gif() -> Vec<u8> {
             width: 16,
             height: 8,
             delay: 5,
-            buffer: (0..16 * 8).map(|at| ((at + shift) % 4) as u8).collect(),
+            buffer: (0..4).cycle().skip(shift).take(16 * 8).collect(),
             ..::gif::Frame::default()
         };
         encoder.write_frame(&frame).unwrap();
@@ -159,11 +159,12 @@ fn gif() -> Vec<u8> {
     // After the screen and its table of four colours.
     let (head, rest) = plain.split_at(13 + 12);
     let mut file = head.to_vec();
-    file.extend_from_slice(&[0x21, 0xfe, SECRET.len() as u8]);
+    let length = u8::try_from(SECRET.len()).unwrap();
+    file.extend_from_slice(&[0x21, 0xfe, length]);
     file.extend_from_slice(SECRET);
     file.extend_from_slice(&[0, 0x21, 0xff, 11]);
     file.extend_from_slice(b"XMP DataXMP");
-    file.push(SECRET.len() as u8);
+    file.push(length);
     file.extend_from_slice(SECRET);
     file.push(0);
     file.extend_from_slice(rest);
