@@ -142,7 +142,6 @@ audit_actions! {
     RevisionCreate "revision.create" "A draft was made; the revision's id.",
     RevisionPromote "revision.promote" "A revision was made live; its id.",
     RevisionRollback "revision.rollback" "An earlier revision was put back; its id.",
-    FileDelete "file.delete" "A file of a visitor was deleted by its owner; the ids of backend and file.";
     RevisionDelete "revision.delete" "A revision that was not live was deleted; its id.",
     BackendCreate "backend.create" "A backend was made; its id.",
     BackendMigrate "backend.migrate" "A migration was recorded; the backend's id.",
@@ -152,6 +151,7 @@ audit_actions! {
     ActionDelete "action.delete" "An action was ended with its versions; the backend's id, a slash and the action's name.",
     BackendQuery "backend.query" "A query that writes rows was run; the backend's id.",
     BackendCall "backend.call" "Actions that write rows were called by a member or a key; the backend's id.",
+    FileDelete "file.delete" "A visitor's file was deleted by its owner; the backend's id, a slash and the file's id.",
     BackendRestore "backend.restore" "The database was put back to a moment of its history; the backend's id.",
     BackendDelete "backend.delete" "A backend was removed with its rows; its id.",
     PriceCreate "price.create" "A price was put into a catalog; its id.",
