@@ -12,7 +12,7 @@ impl From<UploadError> for Problem {
                 ProblemCode::UnsupportedMediaType,
                 format!("The file is recognised as {media_type}, which the action does not take. Nothing was kept."),
             )
-            .with("type", media_type),
+            .with("media_type", media_type),
             UploadError::BadPicture(reason) => Self::new(
                 ProblemCode::RenderFailed,
                 format!("{reason} Nothing was kept: send a whole picture."),
