@@ -38,10 +38,12 @@ async fn the_last_megabyte_is_given_once() {
     let taken = answers.iter().filter(|answer| answer.status == 201).count();
     assert!((1..=3).contains(&taken), "{taken}");
     assert!(fixture.used_bytes().await <= ROOM);
-    assert_eq!(fixture.project.count("photos").await as usize, taken + 1);
+    let taken = u64::try_from(taken).unwrap();
+    assert_eq!(fixture.project.count("photos").await, taken + 1);
     fixture.settle().await;
     let used = fixture.used_bytes().await;
-    assert_eq!(used as usize, (2 << 20) + taken * (EACH / 64 * 64));
+    let each = u64::try_from(EACH / 64 * 64).unwrap();
+    assert_eq!(used, (2 << 20) + taken * each);
     let check = fixture.check().await;
     assert_eq!((&check["errors"], &check["leftovers"]), (&json!([]), &json!([])));
 }
