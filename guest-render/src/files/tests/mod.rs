@@ -1,6 +1,7 @@
 //! Tests of what visitors' pictures lose, and of what they keep.
 
 mod damage;
+mod encoders;
 mod kinds;
 mod samples;
 
