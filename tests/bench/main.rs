@@ -46,6 +46,7 @@ mod sockets;
 mod source_generator;
 mod startup;
 mod tenant;
+mod uploads;
 mod views;
 mod visitor_identity;
 mod worker_pool;
@@ -77,6 +78,7 @@ const PARTS: &[(&str, Measure)] = &[
         project_releases::measure(&run.bench, goals)
     }),
     ("sites", sites::measure),
+    ("uploads", uploads::measure),
     ("backend", |run, goals| {
         backend::measure(&run.bench, run.before.as_ref(), goals)
     }),
