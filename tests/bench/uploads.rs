@@ -14,13 +14,15 @@ use super::{Run, client, load};
 const CONNECTIONS: usize = 64;
 const DOWNLOAD_BYTES: usize = 10 * 1024;
 const UPLOAD_BYTES: usize = 100 * 1024;
+/// Files of their own bytes, which are uploaded in turns.
+const FILES: usize = 512;
 /// Uploads at once.
 const UPLOADERS: usize = 16;
 const TIME: Duration = Duration::from_secs(4);
 /// Limits that uploads of one client do not meet.
 const LIMITS: &str = "upload_per_minute = 10000000\nupload_burst = 10000000\nupload_deployment_per_minute = 10000000
 upload_deployment_burst = 10000000\nupload_day_bytes = 1000000000000\nuploads_at_once = 1000\nuploads_total = 1000
-file_per_minute = 100000000\nfile_burst = 100000000\nstorage_bytes_pro = 20000000000\n";
+file_per_minute = 100000000\nfile_burst = 100000000\n";
 
 /// Measures files of visitors.
 pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
@@ -41,15 +43,12 @@ pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
     measure_uploads(&svc, goals)
 }
 
-/// Bytes that are no text and no picture.
-fn content(bytes: usize) -> Vec<u8> {
-    let numbers = (0..=250_u8).cycle();
-    numbers.take(bytes).collect()
-}
-
-/// An upload of so many bytes.
-fn upload(svc: &Running, bytes: usize) -> Vec<u8> {
-    client::post_file(svc.address, "/photos/api/files/add", &content(bytes))
+/// An upload of so many bytes of its own, which are no text and no picture.
+fn upload(svc: &Running, number: usize, bytes: usize) -> Vec<u8> {
+    let numbers = (0..=250_u8).cycle().take(bytes);
+    let mut content: Vec<u8> = numbers.collect();
+    content[8..16].copy_from_slice(&number.to_le_bytes());
+    client::post_file(svc.address, "/photos/api/files/add", &content)
 }
 
 /// Downloads beside calls of an action that answers a row by its key.
@@ -57,7 +56,7 @@ fn measure_downloads(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     print_title(&format!(
         "A file of 10 KB that an action allows, beside a row by its key, over {CONNECTIONS} keep-alive connections"
     ))?;
-    let made = svc.client()?.send(&upload(svc, DOWNLOAD_BYTES))?;
+    let made = svc.client()?.send(&upload(svc, FILES, DOWNLOAD_BYTES))?;
     ensure!(made.status == 201, "{}", String::from_utf8_lossy(&made.body));
     let made: serde_json::Value = serde_json::from_slice(&made.body)?;
     let id = text(&made["file"], "id")?;
@@ -77,7 +76,9 @@ fn measure_downloads(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
 
 fn measure_uploads(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     print_title(&format!("Uploads of 100 KB, {UPLOADERS} at once"))?;
-    let requests = [upload(svc, UPLOAD_BYTES)];
+    let requests: Vec<_> = (0..FILES)
+        .map(|number| upload(svc, number, UPLOAD_BYTES))
+        .collect();
     let done = load::run_expecting(svc.address, &requests, UPLOADERS, TIME, 201)?;
     let (half, most) = (
         quantile(&done.latencies, 0.5) / 1e3,
