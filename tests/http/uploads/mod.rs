@@ -4,6 +4,7 @@ mod arrivals;
 pub(crate) mod crashes;
 mod downloads;
 mod ends;
+mod model;
 mod owners;
 mod quotas;
 mod visitors;
