@@ -23,6 +23,7 @@ use super::linger;
 use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
 use super::proxy::{Destination, ProxiedRequest, RequestProxy};
+use super::request_kind::RequestKind;
 use crate::app::{App, SharedApp};
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
@@ -33,7 +34,6 @@ use crate::http::hosts::{HostKind, names_listener};
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::{extract, negotiate, problem_page};
 use crate::router::{self, HostRouters, paths};
-use crate::telemetry;
 use svc_sandbox::CallerFlow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -49,8 +49,6 @@ const ALLOWED_METHODS: HeaderValue =
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
-/// Route of requests that another node answers, in metrics and in the access log.
-const PROXIED_ROUTE: &str = "proxied";
 /// Path of the tools, whose messages may be about a backend of another node.
 const TOOLS_PATH: &str = "/mcp";
 
@@ -282,32 +280,6 @@ fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
     let (body, meter) = app.request_bodies.count(client, body);
     parts.extensions.insert(meter);
     Request::from_parts(parts, body)
-}
-
-/// Kind of a request, for its metrics.
-#[derive(Clone, Copy)]
-enum RequestKind {
-    View,
-    File,
-    Call,
-    Download,
-    Routed,
-    /// Answered by another node, which knows the route.
-    Proxied,
-}
-
-impl RequestKind {
-    /// Returns the route, if it is known without the router.
-    fn name(self) -> Option<&'static str> {
-        match self {
-            Self::View => Some(telemetry::PAGE_ROUTE),
-            Self::File => Some(router::FILE_ROUTE),
-            Self::Call => Some(telemetry::CALL_ROUTE),
-            Self::Download => Some(router::DOWNLOAD_ROUTE),
-            Self::Routed => None,
-            Self::Proxied => Some(PROXIED_ROUTE),
-        }
-    }
 }
 
 /// Answers a CORS preflight, which is complete with the headers of every answer.

@@ -4,6 +4,7 @@ mod allowed;
 pub mod answer;
 mod expiry;
 mod former_files;
+mod large_files;
 mod origins;
 mod page_cache;
 pub mod pages;

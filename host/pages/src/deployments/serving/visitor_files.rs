@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::HeaderMap;
 
 use super::PageService;
-use super::answer::large_file_response;
+use super::large_files::large_file_response;
 use crate::deployments::sites::{FileReader, SiteFile};
 use crate::http::document;
 use crate::http::problem::Problem;
