@@ -1,5 +1,7 @@
 //! Cleaning of PNG: its chunks, of which those stay that draw, and the orientation.
 
+use std::ops::Range;
+
 use super::pieces::Pieces;
 use super::{CleanPicture, Fault, be32, broken, check_pixels, cut_short, exif};
 
@@ -29,9 +31,7 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
             .filter(|end| *end <= file.len())
             .ok_or_else(cut_short)?;
         let (kind, content) = (&file[at + 4..at + 8], &file[at + 8..end - 4]);
-        if be32(file, end - 4) != Some(crc32fast::hash(&file[at + 4..end - 4])) {
-            return Err(broken("A chunk of the PNG is damaged."));
-        }
+        check_sum(file, at + 4..end - 4)?;
         if dimensions.is_none() != (kind == b"IHDR") {
             return Err(broken("The PNG does not begin with its one header."));
         }
@@ -76,6 +76,15 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         orientation,
         pieces,
     })
+}
+
+/// Checks the sum behind the name and the content of a chunk.
+fn check_sum(file: &[u8], summed: Range<usize>) -> Result<(), Fault> {
+    let is_right = be32(file, summed.end) == Some(crc32fast::hash(&file[summed]));
+    match is_right {
+        true => Ok(()),
+        false => Err(broken("A chunk of the PNG is damaged.")),
+    }
 }
 
 /// Writes a chunk.

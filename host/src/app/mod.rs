@@ -234,10 +234,8 @@ impl App {
     }
 
     fn assemble(services: DomainServices) -> anyhow::Result<Self> {
-        let foundation = &services.foundation;
-        let infra = foundation.infra.clone();
+        let infra = services.foundation.infra.clone();
         let calls = services.calls();
-        let idempotency_key = foundation.secrets.idempotency.clone();
         Ok(Self {
             app_tools: services.app_tools(&calls),
             visitor_file_routes: services.visitor_file_routes(&calls),
@@ -250,7 +248,7 @@ impl App {
             landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
-            idempotency: IdempotencyService::new(infra.clone(), idempotency_key),
+            idempotency: services.idempotency(),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,
@@ -291,7 +289,7 @@ impl App {
             config: Arc::clone(&infra.config),
             clock: infra.clock.clone(),
             control: infra.control.clone(),
-            cluster: foundation.cluster.clone(),
+            cluster: services.foundation.cluster.clone(),
             infra,
         })
     }

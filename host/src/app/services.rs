@@ -142,6 +142,24 @@ impl ServiceDependencies {
         start_sandbox(&self.infra.config, &self.infra.clock)
     }
 
+    /// Makes the calls of actions, and the files that some of them take and give.
+    fn calls(
+        &self,
+        (backends, definitions): (&Arc<Backends>, &Arc<ActionDefinitions>),
+        deployments: &DeploymentServices,
+        sandbox: &Sandbox,
+    ) -> (Arc<ActionCalls>, Arc<VisitorFiles>) {
+        let calls = Arc::new(ActionCalls::new(backends, Arc::clone(definitions)));
+        let files = VisitorFiles::new(
+            self.infra.clone(),
+            (Arc::clone(backends), Arc::clone(&calls)),
+            Arc::clone(&deployments.files),
+            sandbox.clone(),
+            self.secrets.idempotency.clone(),
+        );
+        (calls, Arc::new(files))
+    }
+
     /// Makes the rooms. They come after the pages, because they look up the pages that a change affects.
     fn realtime(&self) -> Arc<Realtime> {
         Arc::new(Realtime::new(self.infra.clone()))
@@ -352,10 +370,7 @@ impl DomainServices {
             (infra.control.clone(), infra.clock.clone()),
             workspaces.clone(),
             projects.clone(),
-            (
-                Arc::clone(&deployments.frontends),
-                Arc::clone(&deployments.files),
-            ),
+            deployments.of_projects(),
             Arc::clone(&backends),
             Arc::clone(&visitors),
             Arc::clone(&paying.payments),
@@ -366,17 +381,10 @@ impl DomainServices {
         let definers = (&backends, &migrations, &definitions);
         let releases = foundation.releases(&projects, &deployments, definers);
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
-        let action_calls = Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions)));
-        let visitor_files = VisitorFiles::new(
-            infra.clone(),
-            (Arc::clone(&backends), Arc::clone(&action_calls)),
-            Arc::clone(&deployments.files),
-            sandbox.clone(),
-            foundation.secrets.idempotency.clone(),
-        );
+        let (calls, files) = foundation.calls((&backends, &definitions), &deployments, &sandbox);
         Ok(Self {
-            action_calls,
-            visitor_files: Arc::new(visitor_files),
+            action_calls: calls,
+            visitor_files: files,
             definitions,
             migrations,
             releases: Arc::new(releases),
@@ -419,6 +427,12 @@ impl DomainServices {
             answers: self.answers.clone(),
             config: Arc::clone(&self.foundation.infra.config),
         }
+    }
+
+    /// Returns the service of repeated requests.
+    pub(super) fn idempotency(&self) -> IdempotencyService {
+        let key = self.foundation.secrets.idempotency.clone();
+        IdempotencyService::new(self.foundation.infra.clone(), key)
     }
 
     /// Returns the state of the routes of visitors' files.

@@ -74,14 +74,11 @@ impl Front {
 
 /// Answers one request.
 pub(super) async fn handle_request(
-    Front {
-        app,
-        routers,
-        proxy,
-    }: &Front,
+    front: &Front,
     source: RequestSource,
     request: Request<hyper::body::Incoming>,
 ) -> Response {
+    let app = &front.app;
     let started = app.clock.elapsed();
     let request_id = request_id_of(app, &source);
     let client = ClientIp::of(&source, request.headers(), &app.config.trusted_proxies);
@@ -91,7 +88,7 @@ pub(super) async fn handle_request(
     let target = RequestTarget::find(app, client, classified).await;
     let mut admitted =
         target.and_then(|it| admit_request(it, (&source, client), &request_id, &mut request));
-    if let Some(proxy) = proxy_for(app, proxy.as_ref(), (&source, &admitted), &request) {
+    if let Some(proxy) = proxy_for(app, front.proxy.as_ref(), (&source, &admitted), &request) {
         let origin = (&source, &*request_id);
         admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
     }
@@ -120,7 +117,7 @@ pub(super) async fn handle_request(
             (RequestKind::Download, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::Route(host, client)) => {
-            let answer = routers.answer(&host, request).instrument(span);
+            let answer = front.routers.answer(&host, request).instrument(span);
             // A route that requires a credential changes the flow to the owner's.
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
@@ -476,8 +473,7 @@ fn admit_request(
             Method::PUT => refused_file(path).unwrap_or(problem),
             _ => problem,
         }),
-    };
-    let canonical = canonical?;
+    }?;
     if missing.is_none() && canonical.is_none() && router::is_file_view(&host, request) {
         return Ok(AdmittedRequest::File(host, client, at_root));
     }

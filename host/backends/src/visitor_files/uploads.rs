@@ -74,7 +74,6 @@ impl VisitorFiles {
         &self,
         request: UploadRequest,
     ) -> Result<UploadAnswerJson, UploadError> {
-        let limits = &self.infra.config.limits;
         let UploadRequest {
             project,
             most_bytes,
@@ -90,7 +89,7 @@ impl VisitorFiles {
         let rules = &action.row.files;
         let bounds = UploadBounds {
             file: most_bytes.min(rules.max_bytes.unwrap_or(u64::MAX)),
-            params: limits.op_body_bytes,
+            params: self.infra.config.limits.op_body_bytes,
         };
         let content_type = content_type.as_deref();
         let declared = body.declared_bytes();
@@ -116,12 +115,9 @@ impl VisitorFiles {
         if let Some(json) = self.kept_answer(backend, kept.as_ref()).await? {
             return Ok(json);
         }
+        let file = visitor_file_id(&self.infra.clock, &self.infra.random)?;
         let arrived = ArrivedUpload {
-            of: ArrivingFile {
-                project: project.id,
-                backend,
-                file: visitor_file_id(&self.infra.clock, &self.infra.random)?,
-            },
+            of: ArrivingFile::new(project.id, backend, file),
             name,
             params,
             received,

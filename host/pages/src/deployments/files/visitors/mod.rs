@@ -119,6 +119,17 @@ pub struct ArrivingFile {
     pub file: String,
 }
 
+impl ArrivingFile {
+    /// An upload of a file, by its new id.
+    pub fn new(project: ProjectId, backend: BackendId, file: String) -> Self {
+        Self {
+            project,
+            backend,
+            file,
+        }
+    }
+}
+
 /// Visitors' files whose forms were looked at, in memory, and when.
 #[derive(Debug)]
 pub(super) struct KnownForms(Cache<(BackendId, String), (Duration, Arc<FileForms>)>);
