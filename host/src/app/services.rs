@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::deployments::DeploymentServices;
+use crate::access::idempotency::IdempotencyService;
 use crate::access::{Authenticator, TokenVerifier};
 use crate::accounts::{Accounts, PlanBilling, SubscriptionEventConsumer};
 use crate::backends::calls::ActionCalls;
