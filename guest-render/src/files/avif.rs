@@ -28,7 +28,7 @@ struct Erasure {
     first: Vec<u8>,
 }
 
-/// What is read of an AVIF.
+/// State of the reading of an AVIF.
 #[derive(Debug, Default)]
 struct AvifScan {
     dimensions: Option<(u32, u32)>,

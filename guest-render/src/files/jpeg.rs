@@ -10,7 +10,7 @@ const JFIF_BYTES: usize = 16;
 /// Length of the segment that says how the colours are transformed.
 const ADOBE_BYTES: usize = 14;
 
-/// What is read of a JPEG.
+/// State of the reading of a JPEG.
 #[derive(Debug, Default)]
 struct JpegScan {
     dimensions: Option<(u32, u32)>,

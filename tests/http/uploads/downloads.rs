@@ -6,7 +6,7 @@ use svc_tests::{Answer, ReadAnswer};
 use super::{PNG, UploadFixture, sha256};
 use crate::owner::text;
 
-/// What every answer with a file has.
+/// Policy of every answer with a file.
 const POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; media-src 'self'";
 

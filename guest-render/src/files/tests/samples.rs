@@ -245,7 +245,7 @@ fn avif() -> Vec<u8> {
     file
 }
 
-/// The same, if its data begin at an offset.
+/// An AVIF, if its data begin at an offset.
 fn avif_of(start: u32) -> Vec<u8> {
     let brands = media_box(b"ftyp", b"avif\0\0\0\0avifmif1");
     let items = [

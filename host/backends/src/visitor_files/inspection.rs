@@ -1,4 +1,4 @@
-//! What an uploaded file is: recognised, and cleaned if it is a picture, by the guest.
+//! Uploaded files: recognised, and cleaned if they are pictures, by the guest.
 
 use bytes::Bytes;
 
@@ -28,7 +28,7 @@ pub(super) struct InspectedFile {
 /// A picture that was cleaned.
 #[derive(Debug)]
 pub(super) struct InspectedPicture {
-    /// Its size, and the parts that are stored.
+    /// Size of the picture, and the parts that are stored.
     pub(super) cleaned: CleanedPicture,
     /// Bytes as they were sent.
     file: Bytes,

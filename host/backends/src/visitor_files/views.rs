@@ -59,7 +59,7 @@ impl UploadedFileView {
 pub struct UploadAnswer {
     /// The file.
     file: UploadedFileView,
-    /// What the action's statement answers.
+    /// Answer of the action's statement.
     result: QueryResult,
 }
 

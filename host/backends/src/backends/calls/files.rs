@@ -14,7 +14,7 @@ use svc_base::ids::BackendId;
 use svc_database::values::{Params, Value};
 use svc_database::{ResultJson, StatementCall, UploadCall, UploadKey, VisitorFileRow};
 
-/// What an upload commits beside the statement of its action.
+/// Row and answer that an upload commits beside the statement of its action.
 #[derive(Debug)]
 pub struct UploadedFile {
     /// Row of the file.

@@ -17,7 +17,7 @@ use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 pub struct FileBackend {
     /// The backend.
     pub backend: BackendId,
-    /// Its project.
+    /// Project of the backend.
     pub project: ProjectId,
 }
 
@@ -32,11 +32,11 @@ pub(super) struct NamedFile {
 /// State of a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NamedFileState {
-    /// Its row may not be committed yet.
+    /// The row may not be committed yet.
     Arriving,
-    /// Its row is committed.
+    /// The row is committed.
     Kept,
-    /// Its row is gone, and the history may bring it back.
+    /// The row is gone, and the history may bring it back.
     Ended,
 }
 
