@@ -35,7 +35,9 @@ impl InstallationStores {
         found.leftovers.extend(backends.leftovers);
         found.notes.extend(backends.notes);
         let control = &self.control;
-        found.notes.extend(visitor_files::check::check(control, &self.files).await?);
+        found
+            .notes
+            .extend(visitor_files::check::check(control, &self.files).await?);
         let projects = projects::all_ids(control).await?;
         let deployments = operators::ids(control).await?;
         let visitors = visitors::check::check(control, &projects, &deployments).await?;

@@ -57,7 +57,11 @@ fn measure_downloads(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
         "A file of 10 KB that an action allows, beside a row by its key, over {CONNECTIONS} keep-alive connections"
     ))?;
     let made = svc.client()?.send(&upload(svc, FILES, DOWNLOAD_BYTES))?;
-    ensure!(made.status == 201, "{}", String::from_utf8_lossy(&made.body));
+    ensure!(
+        made.status == 201,
+        "{}",
+        String::from_utf8_lossy(&made.body)
+    );
     let made: serde_json::Value = serde_json::from_slice(&made.body)?;
     let id = text(&made["file"], "id")?;
     let path = format!("/photos/api/files/see/{id}");

@@ -113,6 +113,8 @@ pub(crate) fn sources() -> Vec<Vec<u8>> {
 
 /// Files of visitors, most of them pictures.
 pub(crate) fn files() -> Vec<Vec<u8>> {
-    let extensions = ["avif", "gif", "jpg", "mp3", "mp4", "pdf", "png", "svg", "webm", "webp"];
+    let extensions = [
+        "avif", "gif", "jpg", "mp3", "mp4", "pdf", "png", "svg", "webm", "webp",
+    ];
     files_of("fuzz/files", &extensions)
 }

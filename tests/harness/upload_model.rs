@@ -102,11 +102,15 @@ impl UploadModel {
             files: Files::new(),
             moments: Vec::new(),
         };
-        let made = model.send(Method::POST, "", json!({ "name": "House" })).await;
+        let made = model
+            .send(Method::POST, "", json!({ "name": "House" }))
+            .await;
         let id = made.expect(201).json()["id"].as_str().unwrap().to_owned();
         model.project = format!("/{id}");
         let ddl = "CREATE TABLE photos (id INTEGER PRIMARY KEY, file TEXT NOT NULL REFERENCES svc_files(id) ON DELETE CASCADE);";
-        let made = model.send(Method::POST, "/backend", json!({ "ddl": ddl })).await;
+        let made = model
+            .send(Method::POST, "/backend", json!({ "ddl": ddl }))
+            .await;
         made.expect(201);
         let any = json!({ "anonymous": true });
         let actions = json!({ "actions": [
@@ -118,7 +122,10 @@ impl UploadModel {
         let made = model.send(Method::PUT, "/backend/actions", actions).await;
         made.expect(200);
         let page = json!({ "type": "markdown", "content": "# One", "requested_slug": "room" });
-        model.send(Method::POST, "/frontends", page).await.expect(201);
+        model
+            .send(Method::POST, "/frontends", page)
+            .await
+            .expect(201);
         model.remember();
         model
     }
@@ -220,7 +227,9 @@ impl UploadModel {
         let (seconds, files) = self.moments[at].clone();
         let passed = i64::try_from(seconds * 1000).unwrap();
         let time = Timestamp(NOW.0 + passed).to_string();
-        let restored = self.send(Method::POST, "/backend/restore", json!({ "at": time })).await;
+        let restored = self
+            .send(Method::POST, "/backend/restore", json!({ "at": time }))
+            .await;
         restored.expect(200);
         self.files = files;
         self.remember();

@@ -12,7 +12,8 @@ use crate::owner::text;
 use crate::svc;
 use crate::{
     audit, backend_crashes, backup_crashes, commands, commit_crashes, earlier_installation,
-    guest_crashes, live, members, payments, project_releases, sharing_crashes, sites, uploads, visitors,
+    guest_crashes, live, members, payments, project_releases, sharing_crashes, sites, uploads,
+    visitors,
 };
 
 /// A server process, and the credential of the owner who calls it.

@@ -123,9 +123,9 @@ async fn internal_tables_are_not_to_be_read() {
             let mut rows = file.prepare(sql).unwrap();
             let names = rows.query_map([], |row| row.get(0)).unwrap();
             internal.extend(
-                names
-                    .map(Result::unwrap)
-                    .filter(|name: &String| !["svc_files", "svc_payments"].contains(&name.as_str())),
+                names.map(Result::unwrap).filter(|name: &String| {
+                    !["svc_files", "svc_payments"].contains(&name.as_str())
+                }),
             );
         }
     }

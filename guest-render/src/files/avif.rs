@@ -187,7 +187,8 @@ impl AvifScan {
                     b"ispe" => {
                         let width = be32(file, start + 4).ok_or_else(cut_short)?;
                         let height = be32(file, start + 8).ok_or_else(cut_short)?;
-                        let pixels = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
+                        let pixels =
+                            |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
                         let new = (width, height);
                         if self.dimensions.is_none_or(|old| pixels(new) > pixels(old)) {
                             self.dimensions = Some(new);
@@ -245,7 +246,10 @@ impl AvifScan {
                     (1, Some(inner)) => inner.clone(),
                     _ => continue,
                 };
-                let begin = bounds.start.checked_add(base).and_then(|it| it.checked_add(offset));
+                let begin = bounds
+                    .start
+                    .checked_add(base)
+                    .and_then(|it| it.checked_add(offset));
                 let range = begin.and_then(|begin| Some(begin..begin.checked_add(length)?));
                 let range = range.filter(|range| range.end <= bounds.end);
                 self.erasures.push(Erasure {
@@ -305,7 +309,11 @@ fn erased(file: &[u8], mut erasures: Vec<Erasure>) -> Result<Pieces, Fault> {
             return Err(broken("Parts of the AVIF overlap."));
         }
         pieces.keep(at..range.start);
-        let first = if first.len() <= range.len() { first } else { Vec::new() };
+        let first = if first.len() <= range.len() {
+            first
+        } else {
+            Vec::new()
+        };
         let zeros = range.len() - first.len();
         pieces.add(first);
         pieces.zeros(zeros);

@@ -68,7 +68,12 @@ mod tests {
         }
         let little = b"II*\0\x08\0\0\0\x02\0\x0f\x01\x02\0\x01\0\0\0aaaa\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
         assert_eq!(orientation(little), 6);
-        for bad in [&b""[..], b"MM\0*", b"MM\0*\xff\xff\xff\xff", b"II*\0\x08\0\0\0\xff\xff"] {
+        for bad in [
+            &b""[..],
+            b"MM\0*",
+            b"MM\0*\xff\xff\xff\xff",
+            b"II*\0\x08\0\0\0\xff\xff",
+        ] {
             assert_eq!(orientation(bad), 1);
         }
         assert_eq!(orientation(&with_orientation(9)), 1);

@@ -59,7 +59,9 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
             _ => end,
         };
     }
-    let (width, height) = scan.dimensions.ok_or_else(|| broken("The JPEG has no frame."))?;
+    let (width, height) = scan
+        .dimensions
+        .ok_or_else(|| broken("The JPEG has no frame."))?;
     if !scan.has_pixels {
         return Err(broken("The JPEG has no pixels."));
     }

@@ -105,7 +105,12 @@ fn mp3_frame_bytes(head: &[u8], at: usize) -> Option<usize> {
     let (first, second) = (be16(head, at)?, be16(head, at.checked_add(2)?)?);
     let (version, layer) = (first >> 3 & 3, first >> 1 & 3);
     let (rate, frequency) = (second >> 12, second >> 10 & 3);
-    if first >> 5 != 0x7ff || version == 1 || layer != 1 || rate == 0 || rate == 15 || frequency == 3
+    if first >> 5 != 0x7ff
+        || version == 1
+        || layer != 1
+        || rate == 0
+        || rate == 15
+        || frequency == 3
     {
         return None;
     }

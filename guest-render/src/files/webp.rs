@@ -25,7 +25,9 @@ struct Chunk<'f> {
 /// Cleans a WebP.
 pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
     let length = le32(file, 4).ok_or_else(cut_short)?;
-    let end = usize::try_from(length).ok().and_then(|it| it.checked_add(8));
+    let end = usize::try_from(length)
+        .ok()
+        .and_then(|it| it.checked_add(8));
     let end = end.filter(|end| *end <= file.len()).ok_or_else(cut_short)?;
     let orientation = find_orientation(file, end)?;
     let mut pieces = Pieces::default();

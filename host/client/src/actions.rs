@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::backends::{BackendTargetArgs, ProjectHandle, dry_run_text, read_script};
 use super::error::{CliFailure, FailureExitCode, Result};
+use super::file_rules::{self, FileRules};
 use super::output::{key_values, member_text, quote_shell_word, table_of};
 use super::params::parse_params;
-use super::file_rules::{self, FileRules};
 use super::{endpoints, result_table};
 
 /// Default number of listed versions.
@@ -167,8 +167,8 @@ pub(super) fn file_text(sql: &str, defaults: &Map<String, Value>, files: &FileRu
     let path = Path::new("");
     let has_defaults = read_defaults(path, sql).is_ok_and(|written| written == *defaults);
     let rules = file_rules::plain(files);
-    let has_rules = file_rules::read_rules(path, sql)
-        .is_ok_and(|written| file_rules::plain(&written) == rules);
+    let has_rules =
+        file_rules::read_rules(path, sql).is_ok_and(|written| file_rules::plain(&written) == rules);
     if has_defaults && has_rules {
         return sql.to_owned();
     }

@@ -120,14 +120,26 @@ mod tests {
                 "-- Adds one\n-- files {\"embed\": true}\r\nSELECT :svc_file",
                 json!({ "embed": true }),
             ),
-            ("  --files{\"sizes\":[64]}\nSELECT 1", json!({ "sizes": [64] })),
+            (
+                "  --files{\"sizes\":[64]}\nSELECT 1",
+                json!({ "sizes": [64] }),
+            ),
         ] {
             assert_eq!(read(sql).unwrap(), rules, "{sql}");
         }
         for (sql, says) in [
-            ("-- files {\nSELECT 1", "add.sql:1:1: Not valid: The rules for files are not one JSON"),
-            ("SELECT 1\n-- files {}", "add.sql:2:1: Not valid: The rules for files stand after"),
-            ("-- files {}\n -- files {}\n", "add.sql:2:2: Not valid: There are rules for files already"),
+            (
+                "-- files {\nSELECT 1",
+                "add.sql:1:1: Not valid: The rules for files are not one JSON",
+            ),
+            (
+                "SELECT 1\n-- files {}",
+                "add.sql:2:1: Not valid: The rules for files stand after",
+            ),
+            (
+                "-- files {}\n -- files {}\n",
+                "add.sql:2:2: Not valid: There are rules for files already",
+            ),
         ] {
             let refused = read(sql).unwrap_err();
             assert!(refused.contains(says), "{sql}: {refused}");

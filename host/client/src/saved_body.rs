@@ -29,7 +29,11 @@ impl SavePlace<'_> {
     ///
     /// # Errors
     /// When the file is there, or cannot be written, and those of the request.
-    pub(super) async fn save(self, call: ApiRequestBuilder<'_>, output: OutputFormat) -> Result<()> {
+    pub(super) async fn save(
+        self,
+        call: ApiRequestBuilder<'_>,
+        output: OutputFormat,
+    ) -> Result<()> {
         let Self { path, force, work } = self;
         if path.as_os_str() == STDIN {
             if is_terminal() {

@@ -85,7 +85,10 @@ async fn list(limit: u32, cursor: Option<String>, args: &BackendTargetArgs) -> R
         args.output().print_note(&note);
     }
     let table = table_of(&list["files"], &COLUMNS);
-    let (used, limit) = (member_text(&list, "used_bytes"), member_text(&list, "limit_bytes"));
+    let (used, limit) = (
+        member_text(&list, "used_bytes"),
+        member_text(&list, "limit_bytes"),
+    );
     let text = format!("{table}\n\n{used} of {limit} bytes are used");
     args.output().print_answer(&list, &text)
 }
@@ -99,7 +102,9 @@ async fn get(
     let at = args.find().await?;
     // A name that a visitor gave is no path here.
     let path = output.unwrap_or_else(|| file.into());
-    let call = at.api.call(&endpoints::VISITOR_FILE, &[&at.project.id, file]);
+    let call = at
+        .api
+        .call(&endpoints::VISITOR_FILE, &[&at.project.id, file]);
     let place = SavePlace {
         path: &path,
         force,

@@ -32,7 +32,8 @@ const EXTRA_PAGES: i64 = 8;
 
 /// Whether a database has the tables.
 pub(super) fn has_files_tables(c: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'svc_files')";
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'svc_files')";
     c.query_row(sql, [], |row| row.get(0))
 }
 

@@ -39,9 +39,8 @@ fn schema_of_scripts(
     scripts: &[String],
     budget: Duration,
 ) -> Result<Schema, StatementRunError> {
-    let empty = TenantConnection::in_memory(settings, |connection| {
-        create_platform_tables(connection)
-    })?;
+    let empty =
+        TenantConnection::in_memory(settings, |connection| create_platform_tables(connection))?;
     empty.run_as_tenant(AuthorizerRole::Migrate, budget, |connection| {
         for script in scripts {
             let mut statements = Batch::new(connection, script);

@@ -158,7 +158,9 @@ pub(super) fn find_kept_answer(
     let old = key.at.plus_seconds(-KEPT_SECONDS);
     connection
         .prepare("SELECT body, answer FROM svc_uploads WHERE key = ?1 AND at >= ?2")?
-        .query_row(params![key.key, old.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![key.key, old.0], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()
 }
 

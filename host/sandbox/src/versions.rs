@@ -8,8 +8,8 @@
 use wasmtime::component::InstancePre;
 use wasmtime::{Result, Store};
 
-use super::bindings::render::svc::render::types;
 use super::bindings::files::exports::svc::files::cleaner;
+use super::bindings::render::svc::render::types;
 use super::bindings::rules::exports::svc::rules::judge;
 use super::bindings::{render, render_1};
 use super::interface::InterfaceVersion;

@@ -235,7 +235,8 @@ pub async fn download(
     let Some(at) = downloaded_file(&path) else {
         return Problem::not_found().into_response();
     };
-    let answer = visitor_files::answer_download(&app.visitor_file_routes, (host, client), at, &parts);
+    let answer =
+        visitor_files::answer_download(&app.visitor_file_routes, (host, client), at, &parts);
     // It is larger than the answer to a page's view, which has no room for it.
     Box::pin(answer).await.into_response()
 }
@@ -556,7 +557,12 @@ mod tests {
         let file = "file_01h455vb4pex5vsknk084sn02q";
         let path = format!("/shop/api/files/picture/{file}");
         assert_eq!(downloaded_file(&path), Some(("shop", "picture", file)));
-        for other in ["/shop/api/files/picture", "/shop/api/files/a/b/c", "/api/api/files/a/b", "/shop/api/files/a/%62"] {
+        for other in [
+            "/shop/api/files/picture",
+            "/shop/api/files/a/b/c",
+            "/api/api/files/a/b",
+            "/shop/api/files/a/%62",
+        ] {
             assert_eq!(downloaded_file(other), None, "{other}");
         }
     }

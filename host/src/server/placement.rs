@@ -157,9 +157,7 @@ fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestP
         ["api", "op" | "query" | "schema" | "live"]
         | ["api", "files", _]
         | ["api", "files", _, _]
-        | ["ws" | "mcp"] => {
-            RequestPlace::Backend(BackendPath::Page(slug))
-        }
+        | ["ws" | "mcp"] => RequestPlace::Backend(BackendPath::Page(slug)),
         ["auth" | "payments", _] => RequestPlace::Control,
         // A file of a site; where none is, and for another method, every node refuses alike.
         _ => RequestPlace::AnyNode,

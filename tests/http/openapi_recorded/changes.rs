@@ -194,7 +194,8 @@ impl ExampleRecorder {
             "files": { "types": ["image/*", "application/pdf"], "sizes": [256], "anonymous": true },
         }] });
         let actions = format!("{project}/backend/actions");
-        self.send_request(Method::PUT, &actions, Some(&attach)).await;
+        self.send_request(Method::PUT, &actions, Some(&attach))
+            .await;
         self.record("define_actions", "request", "files", &attach);
         self.server.advance(7);
         let path = "/notes/api/files/attach?name=beans.pdf";

@@ -62,7 +62,11 @@ pub(super) fn with_stable_files(text: &str) -> String {
         let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
         let is_random = part.len() - rest.len() == 26;
         stable.push_str("file_");
-        stable.push_str(if is_random { "0q8rx0q8rx0q8rx0q8rx0q8rx0" } else { "" });
+        stable.push_str(if is_random {
+            "0q8rx0q8rx0q8rx0q8rx0q8rx0"
+        } else {
+            ""
+        });
         stable.push_str(if is_random { rest } else { part });
     }
     stable

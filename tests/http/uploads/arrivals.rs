@@ -38,7 +38,10 @@ async fn an_upload_is_a_row_and_the_answer_of_its_action() {
             "width": null, "height": null, "user_id": null, "created_at": "2026-11-20T12:00:00.000Z",
         }])
     );
-    let rows = fixture.project.rows("SELECT file, caption FROM photos").await;
+    let rows = fixture
+        .project
+        .rows("SELECT file, caption FROM photos")
+        .await;
     assert_eq!(rows, json!([{ "file": id, "caption": "Hi" }]));
 }
 
@@ -56,7 +59,10 @@ async fn kinds_are_recognised_whatever_the_client_says() {
         (PNG, "image/png"),
     ] {
         let headers = [("content-type", "image/svg+xml")];
-        let answer = fixture.upload_with("add", bytes, &headers).await.expect(201);
+        let answer = fixture
+            .upload_with("add", bytes, &headers)
+            .await
+            .expect(201);
         assert_eq!(answer.json()["file"]["type"], media_type);
     }
     let text = fixture.upload("picture", b"plain").await;
@@ -72,14 +78,20 @@ async fn pictures_are_cleaned_and_get_their_sizes() {
     let file = fixture.uploaded("picture", &sent).await;
     assert_eq!(file["type"], "image/png");
     assert_eq!((&file["width"], &file["height"]), (&json!(1), &json!(1)));
-    assert_eq!((&file["size"], &file["sha256"]), (&json!(PNG.len()), &json!(sha256(PNG))));
+    assert_eq!(
+        (&file["size"], &file["sha256"]),
+        (&json!(PNG.len()), &json!(sha256(PNG)))
+    );
     assert_eq!(file["sizes"], json!([64]));
     let id = text(&file["id"]);
     let seen = fixture.download("see", &id).await.expect(200);
     assert_eq!(seen.body, PNG);
     let small = fixture.download("see", &format!("{id}?size=64")).await;
     let small = small.expect(200);
-    assert!(matches!(small.header("content-type"), Some("image/jpeg" | "image/png")));
+    assert!(matches!(
+        small.header("content-type"),
+        Some("image/jpeg" | "image/png")
+    ));
     fixture
         .download("see", &format!("{id}?size=128"))
         .await
@@ -99,7 +111,10 @@ async fn what_the_statement_refuses_leaves_nothing() {
     fixture.upload(caption, b"first").await.expect(201);
     let before = fixture.settle().await;
     let used = fixture.used_bytes().await;
-    fixture.upload("full", b"refused").await.problem(403, "upload_refused");
+    fixture
+        .upload("full", b"refused")
+        .await
+        .problem(403, "upload_refused");
     fixture
         .upload(caption, b"second")
         .await
@@ -128,13 +143,19 @@ async fn a_length_is_required_and_bounded() {
     let fixture = UploadFixture::new().await;
     let address = fixture.project.server.address();
     let head = |more: &str| {
-        format!("POST /room/api/files/picture HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{more}\r\n\r\n")
+        format!(
+            "POST /room/api/files/picture HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{more}\r\n\r\n"
+        )
     };
     let chunked = head("Transfer-Encoding: chunked") + "1\r\nx\r\n0\r\n\r\n";
     let answer = fixture.project.server.raw(chunked).await;
     answer.problem(411, "length_required");
     // Refused before a byte of it is read.
-    let long = fixture.project.server.raw(head("Content-Length: 1001")).await;
+    let long = fixture
+        .project
+        .server
+        .raw(head("Content-Length: 1001"))
+        .await;
     long.problem(413, "payload_too_large");
 }
 
@@ -151,7 +172,10 @@ async fn a_form_does_as_well() {
     };
     let file = part("name=\"file\"; filename=\"C:\\fakepath\\a.txt\"", "Hello");
     let params = part("name=\"params\"", "{\"caption\":\"form\"}");
-    for parts in [[params.clone(), file.clone()], [file.clone(), params.clone()]] {
+    for parts in [
+        [params.clone(), file.clone()],
+        [file.clone(), params.clone()],
+    ] {
         let answer = send(&parts).await.expect(201).json();
         assert_eq!(answer["file"]["name"], "a.txt");
         let id = text(&answer["file"]["id"]);
@@ -206,13 +230,20 @@ async fn the_same_key_is_the_same_upload() {
 async fn an_action_with_a_file_is_called_by_its_routes_alone() {
     let fixture = UploadFixture::new().await;
     let id = fixture.text_file("x").await;
-    for (action, params) in [("add", json!({})), ("see", json!({})), ("see", json!({ "svc_file": id }))] {
+    for (action, params) in [
+        ("add", json!({})),
+        ("see", json!({})),
+        ("see", json!({ "svc_file": id })),
+    ] {
         let answer = fixture.project.call_action(action, &params).await;
         assert_eq!(answer.status, 400, "{action}: {}", answer.text());
     }
     let definitions = [
         ("INSERT INTO photos (file) VALUES (:svc_file)", Value::Null),
-        ("INSERT INTO photos (file) VALUES (:svc_file_name)", json!({ "anonymous": true })),
+        (
+            "INSERT INTO photos (file) VALUES (:svc_file_name)",
+            json!({ "anonymous": true }),
+        ),
         ("SELECT 1 AS one", json!({ "anonymous": true })),
         ("SELECT :svc_file AS f", json!({ "sizes": [100] })),
         ("SELECT :svc_file AS f", json!({ "types": ["image"] })),
@@ -233,16 +264,24 @@ async fn an_action_with_a_file_is_called_by_its_routes_alone() {
     let action = json!([{ "name": "see", "sql": "SELECT 1 FROM photos WHERE file = :svc_file", "files": { "embed": true } }]);
     let defined = fixture.project.put(&action).await.expect(200).json();
     let see = crate::project_fixture::named(&defined["actions"], "see").clone();
-    assert_eq!((&see["version"], &see["files"]), (&json!(2), &json!({ "embed": true })));
+    assert_eq!(
+        (&see["version"], &see["files"]),
+        (&json!(2), &json!({ "embed": true }))
+    );
 }
 
 #[tokio::test]
 async fn another_origin_uploads_nothing() {
     let fixture = UploadFixture::new().await;
-    let headers = [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")];
+    let headers = [
+        ("origin", "https://evil.example"),
+        ("sec-fetch-site", "cross-site"),
+    ];
     let answer = fixture.upload_with("add", b"x", &headers).await;
     let op = fixture.project.server.request(Method::POST, "/room/api/op");
-    let op = op.header("origin", headers[0].1).header("sec-fetch-site", "cross-site");
+    let op = op
+        .header("origin", headers[0].1)
+        .header("sec-fetch-site", "cross-site");
     let op = op.json(&json!({ "action": "latest" })).answer().await;
     // As a call of an action is: visitors without an identity may be anywhere.
     assert_eq!(answer.status == 201, op.status == 200, "{}", answer.text());

@@ -75,7 +75,10 @@ impl CrashInstallation {
     /// Has what is left over be gone; returns the server that is there then.
     async fn settle<'a>(&'a self, mut at: OwnerProcess<'a>) -> OwnerProcess<'a> {
         let errors = async || {
-            let check = svc().run(self.data.path(), &["check", "--json"]).await.json();
+            let check = svc()
+                .run(self.data.path(), &["check", "--json"])
+                .await
+                .json();
             assert_eq!(check["errors"], json!([]));
             (check["leftovers"] == json!([])).then_some(())
         };
@@ -110,14 +113,19 @@ async fn populate(at: &OwnerProcess<'_>) -> String {
     let (status, project) = at.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
     let project = text(&project["id"]);
-    let (status, made) = at.post(&format!("/{project}/backend"), json!({ "ddl": PHOTOS })).await;
+    let (status, made) = at
+        .post(&format!("/{project}/backend"), json!({ "ddl": PHOTOS }))
+        .await;
     assert_eq!(status, 201, "{made}");
     let room = json!({ "type": "markdown", "content": "# One", "requested_slug": "room" });
     let (status, made) = at.post(&format!("/{project}/frontends"), room).await;
     assert_eq!(status, 201, "{made}");
     let path = format!("/{project}/backend/actions");
     let body = json!({ "actions": actions() });
-    let (status, made) = at.send_request(Method::PUT, &path, Some(body)).await.unwrap();
+    let (status, made) = at
+        .send_request(Method::PUT, &path, Some(body))
+        .await
+        .unwrap();
     assert_eq!(status, 200, "{made}");
     let (status, made) = upload(at, BEFORE).await.unwrap();
     assert_eq!(status, 201, "{made}");
@@ -126,7 +134,10 @@ async fn populate(at: &OwnerProcess<'_>) -> String {
 
 /// Lists the files of the page, each of which must answer; returns their contents.
 async fn contents(at: &OwnerProcess<'_>, point: &str) -> Vec<Vec<u8>> {
-    let latest = at.process.json("/room/api/op", &json!({ "action": "latest" })).await;
+    let latest = at
+        .process
+        .json("/room/api/op", &json!({ "action": "latest" }))
+        .await;
     let latest = latest.expect(200).json();
     let mut contents = Vec::new();
     for row in latest["rows"].as_array().unwrap() {

@@ -7,8 +7,7 @@ use super::{PNG, UploadFixture, sha256};
 use crate::owner::text;
 
 /// Policy of every answer with a file.
-const POLICY: &str =
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; media-src 'self'";
+const POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; media-src 'self'";
 
 #[track_caller]
 fn assert_inert(answer: &Answer) {
@@ -25,7 +24,11 @@ fn assert_inert(answer: &Answer) {
 async fn a_file_is_what_its_bytes_say_and_runs_as_nothing() {
     let fixture = UploadFixture::new().await;
     for (bytes, kind, shown) in [
-        (&b"<script>alert(1)</script>"[..], "text/plain; charset=utf-8", "inline"),
+        (
+            &b"<script>alert(1)</script>"[..],
+            "text/plain; charset=utf-8",
+            "inline",
+        ),
         (PNG, "image/png", "inline"),
         (b"OggS\0\x02", "audio/ogg", "inline"),
         (b"%PDF-1.7\n\xff", "application/pdf", "attachment"),
@@ -68,14 +71,20 @@ async fn a_file_is_what_its_bytes_say_and_runs_as_nothing() {
 #[tokio::test]
 async fn parts_and_tags_are_those_of_the_file() {
     let fixture = UploadFixture::new().await;
-    let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| at.to_le_bytes()[1] | 0x80).collect();
+    let bytes: Vec<u8> = (0..3_000_000_u32)
+        .map(|at| at.to_le_bytes()[1] | 0x80)
+        .collect();
     let id = text(&fixture.uploaded("add", &bytes).await["id"]);
     let path = format!("/room/api/files/see/{id}");
     let server = &fixture.project.server;
     let whole = server.get(&path).answer().await.expect(200);
     assert!(whole.body == bytes);
     let tag = whole.header("etag").unwrap().to_owned();
-    let known = server.get(&path).header("if-none-match", &tag).answer().await;
+    let known = server
+        .get(&path)
+        .header("if-none-match", &tag)
+        .answer()
+        .await;
     assert_eq!((known.status, known.body.len()), (304, 0));
     for (range, from, to) in [
         ("bytes=0-9", 0, 10),
@@ -115,20 +124,30 @@ async fn a_file_that_no_row_allows_is_not_there() {
     }
     for query in ["?size=63", "?size=x", "?download=2", "?more=1"] {
         let answer = fixture.download("see", &format!("{id}{query}")).await;
-        assert!(matches!(answer.status, 400 | 404), "{query}: {}", answer.text());
+        assert!(
+            matches!(answer.status, 400 | 404),
+            "{query}: {}",
+            answer.text()
+        );
     }
     // The authority is asked each time.
     fixture.project.rows("SELECT 1 AS one").await;
     let unlink = json!([{ "name": "unlink", "sql": "DELETE FROM photos WHERE file = :file" }]);
     fixture.project.put(&unlink).await.expect(200);
-    fixture.project.call_ok("unlink", &json!({ "file": id })).await;
+    fixture
+        .project
+        .call_ok("unlink", &json!({ "file": id }))
+        .await;
     fixture.download("see", &id).await.problem(404, "not_found");
     // Another project's action does not give it, either.
     let owner = &fixture.project.owner;
     let server = &fixture.project.server;
     let other = owner.project(server, "Other").await;
     let ddl = json!({ "ddl": "CREATE TABLE any (file TEXT)" });
-    owner.post(server, &format!("/{other}/backend"), &ddl).await.expect(201);
+    owner
+        .post(server, &format!("/{other}/backend"), &ddl)
+        .await
+        .expect(201);
     owner.frontend(server, &other, "hall").await;
     let actions = json!({ "actions": [{ "name": "see", "sql": "SELECT :svc_file AS f" }] });
     let path = format!("/api/v1/projects/{other}/backend/actions");

@@ -126,7 +126,10 @@ impl UploadFixture {
     /// Returns what `svc check` finds.
     pub(crate) async fn check(&self) -> Value {
         let server = &self.project.server;
-        server.command(&crate::svc(), &["check", "--json"]).await.json()
+        server
+            .command(&crate::svc(), &["check", "--json"])
+            .await
+            .json()
     }
 }
 

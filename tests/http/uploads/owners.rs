@@ -20,11 +20,20 @@ async fn an_owner_lists_reads_and_deletes() {
     let found: Vec<_> = listed.iter().map(|file| text(&file["id"])).collect();
     assert_eq!(found.iter().collect::<Vec<_>>(), newest);
     assert_eq!(listed[0]["size"], 5);
-    assert_eq!((&list["used_bytes"], &list["next_cursor"]), (&json!(11), &Value::Null));
+    assert_eq!(
+        (&list["used_bytes"], &list["next_cursor"]),
+        (&json!(11), &Value::Null)
+    );
     assert!(list["limit_bytes"].as_u64().unwrap() > 0);
-    let page = fixture.owned(Method::GET, "?limit=2").await.expect(200).json();
+    let page = fixture
+        .owned(Method::GET, "?limit=2")
+        .await
+        .expect(200)
+        .json();
     let next = text(&page["next_cursor"]);
-    let rest = fixture.owned(Method::GET, &format!("?limit=2&cursor={next}")).await;
+    let rest = fixture
+        .owned(Method::GET, &format!("?limit=2&cursor={next}"))
+        .await;
     let rest = rest.expect(200).json();
     assert_eq!(rest["files"][0]["id"], ids[0]);
     for wrong in ["?limit=0", "?limit=201", "?cursor=x", "?more=1"] {
@@ -32,7 +41,11 @@ async fn an_owner_lists_reads_and_deletes() {
         answer.problem(400, "invalid_request");
     }
     let detail = format!("/{}", fixture.project.project);
-    let detail = fixture.project.owner.get(&fixture.project.server, &detail).await;
+    let detail = fixture
+        .project
+        .owner
+        .get(&fixture.project.server, &detail)
+        .await;
     assert_eq!(detail.expect(200).json()["storage"]["used_bytes"], 11);
 
     let below = format!("/{}", ids[0]);
@@ -58,7 +71,9 @@ async fn who_may_not_sees_and_deletes_nothing() {
     let viewer = operator_key(server, "acme", "viewer").await;
     let read = viewer.send_request(server, Method::GET, &path, None).await;
     assert_eq!(read.expect(200).body, PNG);
-    let deleted = viewer.send_request(server, Method::DELETE, &path, None).await;
+    let deleted = viewer
+        .send_request(server, Method::DELETE, &path, None)
+        .await;
     deleted.problem(403, "forbidden");
     let stranger = crate::owner::Owner::new(server, "other").await;
     for method in [Method::GET, Method::DELETE] {
@@ -79,7 +94,10 @@ async fn a_file_that_a_row_needs_stays() {
     let id = text(&fixture.uploaded("keep", b"kept").await["id"]);
     let deleted = fixture.owned(Method::DELETE, &format!("/{id}")).await;
     deleted.problem(409, "constraint_violation");
-    let called = fixture.project.call_action("remove", &json!({ "file": id })).await;
+    let called = fixture
+        .project
+        .call_action("remove", &json!({ "file": id }))
+        .await;
     called.problem(409, "constraint_violation");
     assert_eq!(fixture.project.count("svc_files").await, 1);
 }

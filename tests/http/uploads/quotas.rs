@@ -26,7 +26,9 @@ async fn the_last_megabyte_is_given_once() {
     let contents: Vec<Vec<u8>> = (0..RACERS)
         .map(|racer| format!("{racer:064}").repeat(EACH / 64).into_bytes())
         .collect();
-    let race = contents.iter().map(|content| fixture.upload("add", content));
+    let race = contents
+        .iter()
+        .map(|content| fixture.upload("add", content));
     let answers = join_all(race).await;
     for answer in answers.iter().filter(|answer| answer.status != 201) {
         match answer.status {
@@ -45,7 +47,10 @@ async fn the_last_megabyte_is_given_once() {
     let each = u64::try_from(EACH / 64 * 64).unwrap();
     assert_eq!(used, (2 << 20) + taken * each);
     let check = fixture.check().await;
-    assert_eq!((&check["errors"], &check["leftovers"]), (&json!([]), &json!([])));
+    assert_eq!(
+        (&check["errors"], &check["leftovers"]),
+        (&json!([]), &json!([]))
+    );
 }
 
 #[tokio::test]
@@ -54,8 +59,14 @@ async fn a_deleted_file_makes_room_at_once() {
     let fixture = UploadFixture::on_server(server.start().await).await;
     let large = vec![b'x'; 2 << 20];
     let first = fixture.uploaded("add", &large).await;
-    fixture.upload("add", &large[1..]).await.problem(413, "storage_full");
-    fixture.project.call_ok("remove", &json!({ "file": first["id"] })).await;
+    fixture
+        .upload("add", &large[1..])
+        .await
+        .problem(413, "storage_full");
+    fixture
+        .project
+        .call_ok("remove", &json!({ "file": first["id"] }))
+        .await;
     fixture.uploaded("add", &large[1..]).await;
 }
 
@@ -65,10 +76,19 @@ async fn a_day_has_so_many_bytes_for_a_client() {
     let fixture = UploadFixture::on_server(server.start().await).await;
     fixture.uploaded("add", &[b'x'; 600]).await;
     // What is refused counts for nothing.
-    fixture.upload("full", &[b'x'; 400]).await.problem(403, "upload_refused");
-    fixture.upload("add", &[b'x'; 401]).await.problem(429, "rate_limited");
+    fixture
+        .upload("full", &[b'x'; 400])
+        .await
+        .problem(403, "upload_refused");
+    fixture
+        .upload("add", &[b'x'; 401])
+        .await
+        .problem(429, "rate_limited");
     fixture.uploaded("add", &[b'x'; 400]).await;
-    fixture.upload("add", b"x").await.problem(429, "rate_limited");
+    fixture
+        .upload("add", b"x")
+        .await
+        .problem(429, "rate_limited");
     fixture.project.server.advance(24 * 3600 + 1);
     fixture.uploaded("add", b"x").await;
 }

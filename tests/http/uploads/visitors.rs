@@ -34,14 +34,18 @@ async fn upload(book: &GuestBook, browser: &mut Browser, content: &str) -> Answe
 }
 
 async fn see(book: &GuestBook, browser: &mut Browser, id: &str) -> Answer {
-    browser.get(&book.url(&format!("/api/files/see/{id}"))).await
+    browser
+        .get(&book.url(&format!("/api/files/see/{id}")))
+        .await
 }
 
 #[tokio::test]
 async fn a_file_is_its_visitors_and_goes_with_the_visitor() {
     let book = guest_book().await;
     let (mut ada, mut bob) = (book.browser(), book.browser());
-    upload(&book, &mut ada, "x").await.problem(401, "identity_required");
+    upload(&book, &mut ada, "x")
+        .await
+        .problem(401, "identity_required");
     for (browser, name) in [(&mut ada, "ada"), (&mut bob, "bob")] {
         let form = format!("name={name}&email={name}%40example.com");
         book.sign_in(browser, &form, "").await;
@@ -59,9 +63,13 @@ async fn a_file_is_its_visitors_and_goes_with_the_visitor() {
     );
     see(&book, &mut bob, &id).await.problem(404, "not_found");
     let mut nobody = book.browser();
-    see(&book, &mut nobody, &id).await.problem(401, "identity_required");
+    see(&book, &mut nobody, &id)
+        .await
+        .problem(401, "identity_required");
     upload(&book, &mut ada, "second").await.expect(201);
-    upload(&book, &mut ada, "third").await.problem(403, "upload_refused");
+    upload(&book, &mut ada, "third")
+        .await
+        .problem(403, "upload_refused");
     let bobs = upload(&book, &mut bob, "Bob's").await.expect(201).json();
     let remove = json!({ "action": "remove", "params": { "id": id } });
     let nothing = book.call(&mut bob, &remove).await.expect(200).json();

@@ -46,7 +46,8 @@ fn fitting(width: u32, height: u32, square: u32) -> (u32, u32) {
         return (width, height);
     }
     let scaled = |length: u32| {
-        let rounded = (u64::from(length) * u64::from(square) + u64::from(longer) / 2) / u64::from(longer);
+        let rounded =
+            (u64::from(length) * u64::from(square) + u64::from(longer) / 2) / u64::from(longer);
         u32::try_from(rounded).unwrap_or(square).clamp(1, square)
     };
     (scaled(width), scaled(height))

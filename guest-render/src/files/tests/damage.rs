@@ -22,7 +22,11 @@ fn a_picture_that_is_cut_short_is_refused() {
         for length in 0..end_of(&sample) {
             let cleaned = clean(&sample.file[..length], false);
             let is_refused = matches!(cleaned, Err(Fault::Broken(_)));
-            assert!(is_refused, "{} with {length} bytes: {cleaned:?}", sample.name);
+            assert!(
+                is_refused,
+                "{} with {length} bytes: {cleaned:?}",
+                sample.name
+            );
         }
         let whole = &sample.file[..end_of(&sample)];
         assert!(clean(whole, false).is_ok(), "{}", sample.name);

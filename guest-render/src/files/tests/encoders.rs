@@ -35,13 +35,24 @@ fn metadata_of_encoders_goes_and_profiles_stay() {
         "animated.avif" "image/avif" 12 8 false;
         "alpha.avif" "image/avif" 24 16 false;
     } {
-        assert_eq!(recognise(file), Recognition::Picture(kind.to_owned()), "{name}");
+        assert_eq!(
+            recognise(file),
+            Recognition::Picture(kind.to_owned()),
+            "{name}"
+        );
         let cleaned = clean(file, false).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
         assert_eq!((cleaned.width, cleaned.height), size, "{name}");
         let bytes = built(file, &cleaned);
-        assert!(!has(&bytes, b"SECRET") && !has(&bytes, b"xmpmeta"), "{name}");
+        assert!(
+            !has(&bytes, b"SECRET") && !has(&bytes, b"xmpmeta"),
+            "{name}"
+        );
         // A PNG has its profile compressed.
-        let profile = if kind == "image/png" { &b"iCCP"[..] } else { b"acsp" };
+        let profile = if kind == "image/png" {
+            &b"iCCP"[..]
+        } else {
+            b"acsp"
+        };
         assert_eq!(has(&bytes, profile), has_profile, "{name}");
         let again = clean(&bytes, false).unwrap();
         assert_eq!(built(&bytes, &again), bytes, "{name}: cleaned twice");

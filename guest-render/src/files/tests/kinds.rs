@@ -49,12 +49,21 @@ fn kinds_are_told_by_their_bytes() {
         (head_of("mp4"), other("video/mp4")),
         (head_of("m4a"), other("audio/mp4")),
         (head_of("webm"), other("video/webm")),
-        (b"<!doctype html><script>".to_vec(), Recognition::PerhapsText),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'>".to_vec(), Recognition::PerhapsText),
+        (
+            b"<!doctype html><script>".to_vec(),
+            Recognition::PerhapsText,
+        ),
+        (
+            b"<svg xmlns='http://www.w3.org/2000/svg'>".to_vec(),
+            Recognition::PerhapsText,
+        ),
         (b"gr\xc3\xbc\xc3".to_vec(), Recognition::PerhapsText),
         (b"".to_vec(), Recognition::PerhapsText),
         (b"PK\x03\x04\0".to_vec(), Recognition::Unknown),
-        (b"\xff\xfb\x90\x00 and no second frame".to_vec(), Recognition::Unknown),
+        (
+            b"\xff\xfb\x90\x00 and no second frame".to_vec(),
+            Recognition::Unknown,
+        ),
         (b"MZ\x90\0".to_vec(), Recognition::Unknown),
     ];
     for (head, kind) in rows {

@@ -82,7 +82,10 @@ fn jpeg() -> Vec<u8> {
         .unwrap();
     let mut file = plain[..2].to_vec();
     file.extend(segment(0xe1, &[b"Exif\0\0", &exif_of(6)[..]].concat()));
-    file.extend(segment(0xe1, &[b"http://ns.adobe.com/xap/1.0/\0", SECRET].concat()));
+    file.extend(segment(
+        0xe1,
+        &[b"http://ns.adobe.com/xap/1.0/\0", SECRET].concat(),
+    ));
     file.extend(segment(0xed, SECRET));
     file.extend(segment(0xfe, SECRET));
     file.extend_from_slice(&plain[2..]);
@@ -92,7 +95,9 @@ fn jpeg() -> Vec<u8> {
 }
 
 fn jpeg_pixels(file: &[u8]) -> Vec<u8> {
-    jpeg_decoder::Decoder::new(Cursor::new(file)).decode().unwrap()
+    jpeg_decoder::Decoder::new(Cursor::new(file))
+        .decode()
+        .unwrap()
 }
 
 fn png_chunk(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
@@ -230,7 +235,10 @@ fn media_box(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
 }
 
 fn item(id: u8, kind: &[u8; 4]) -> Vec<u8> {
-    media_box(b"infe", &[&[2, 0, 0, 0, 0, id, 0, 0][..], kind, b"\0"].concat())
+    media_box(
+        b"infe",
+        &[&[2, 0, 0, 0, 0, id, 0, 0][..], kind, b"\0"].concat(),
+    )
 }
 
 /// Bytes that stand for pixels.

@@ -109,7 +109,10 @@ impl ActionFiles {
 
     /// Reads the column of a stored version.
     pub(super) fn from_column(json: Option<&str>) -> Option<Self> {
-        json.map_or_else(|| Some(Self::default()), |json| serde_json::from_str(json).ok())
+        json.map_or_else(
+            || Some(Self::default()),
+            |json| serde_json::from_str(json).ok(),
+        )
     }
 
     /// Text of the column of a stored version; NULL where nothing differs from what goes without saying.

@@ -25,7 +25,12 @@ impl FileChanges {
 
     /// Notes it for a backend if a statement may have deleted files.
     pub(super) fn note_statement(&self, backend: BackendId, statement: &AllowedStatement) {
-        let names_files = || statement.tables.iter().any(|table| table.name == FILES_TABLE);
+        let names_files = || {
+            statement
+                .tables
+                .iter()
+                .any(|table| table.name == FILES_TABLE)
+        };
         if is_writing_statement(statement) && names_files() {
             self.note(backend);
         }

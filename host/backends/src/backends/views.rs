@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::action_files::ActionFiles;
 use super::calls::requests::SqlValue;
 use super::changes::SchemaDifference;
-use super::action_files::ActionFiles;
 use super::defaults::ActionDefaults;
 use super::model::{
     BackendDetail, DryRunEffect, LedgerEntry, MigrationStatus, RecordedMigration,

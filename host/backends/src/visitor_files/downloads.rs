@@ -37,7 +37,11 @@ impl VisitorFiles {
         if !is_visitor_file_id(file) {
             return Ok(None);
         }
-        let Some(row) = self.actions.allowed_file(backend, &action, file, by).await? else {
+        let Some(row) = self
+            .actions
+            .allowed_file(backend, &action, file, by)
+            .await?
+        else {
             return Ok(None);
         };
         let Some(forms) = self.files.file_forms(backend, file).await? else {

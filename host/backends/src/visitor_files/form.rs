@@ -98,9 +98,8 @@ async fn receive_form(
     spool: Spool,
     bounds: UploadBounds,
 ) -> Result<ReceivedUpload, UploadError> {
-    let boundary = multer::parse_boundary(content_type).map_err(|_| {
-        invalid_request("The Content-Type of the form names no boundary.")
-    })?;
+    let boundary = multer::parse_boundary(content_type)
+        .map_err(|_| invalid_request("The Content-Type of the form names no boundary."))?;
     let transfer = Arc::new(Transfer::default());
     let mut form = Multipart::new(parts_of(body, Arc::clone(&transfer)), boundary);
     let mut received = FormParts {
@@ -133,9 +132,9 @@ impl Transfer {
     /// Returns the problem of a form that cannot be read: that of the transfer, if it has failed.
     fn problem(&self, error: &multer::Error) -> Problem {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.clone().unwrap_or_else(|| {
-            invalid_request(format!("The form cannot be read: {error}."))
-        })
+        failed
+            .clone()
+            .unwrap_or_else(|| invalid_request(format!("The form cannot be read: {error}.")))
     }
 }
 
@@ -151,7 +150,10 @@ fn parts_of(
             Ok(None) => None,
             Err(problem) => {
                 let error = std::io::Error::other(problem.detail.clone());
-                let mut failed = transfer.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut failed = transfer
+                    .failed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 *failed = Some(problem);
                 drop(failed);
                 Some((Err(error), None))
@@ -278,9 +280,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_form_has_one_file() {
-        let file = "--b\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\n\nhello\n";
+        let file =
+            "--b\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\n\nhello\n";
         let params = "--b\nContent-Disposition: form-data; name=\"params\"\n\n{}\n";
-        for whole in [format!("{file}{params}--b--\n"), format!("{params}{file}--b--\n")] {
+        for whole in [
+            format!("{file}{params}--b--\n"),
+            format!("{params}{file}--b--\n"),
+        ] {
             let received = form(&whole).await.unwrap();
             assert_eq!(received.name.as_deref(), Some("a.txt"));
             assert_eq!(received.params.as_deref(), Some("{}"));

@@ -44,7 +44,8 @@ impl From<UploadQuotaReached> for Problem {
                 "{most} uploads from this address are under way, which is the most. Wait until one has ended."
             ),
             UploadQuotaReached::Total => {
-                "As many uploads are under way as the server takes. Try again in a moment.".to_owned()
+                "As many uploads are under way as the server takes. Try again in a moment."
+                    .to_owned()
             }
             UploadQuotaReached::Day(most) => format!(
                 "{most} bytes a day is all that one visitor may upload. Try again tomorrow."

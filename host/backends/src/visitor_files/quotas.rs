@@ -137,7 +137,10 @@ impl QuotaState {
             return Err(UploadQuotaReached::Day(most));
         }
         let day = self.days.entry(uploader.to_owned());
-        let day = day.or_insert(DayBytes { since: now, bytes: 0 });
+        let day = day.or_insert(DayBytes {
+            since: now,
+            bytes: 0,
+        });
         if is_over(day) {
             day.since = now;
         }

@@ -101,7 +101,11 @@ impl ListFiles {
                 )));
             }
         };
-        if self.cursor.as_deref().is_some_and(|it| !is_visitor_file_id(it)) {
+        if self
+            .cursor
+            .as_deref()
+            .is_some_and(|it| !is_visitor_file_id(it))
+        {
             return Err(invalid_request(
                 "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
             ));

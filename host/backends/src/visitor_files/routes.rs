@@ -108,7 +108,10 @@ pub async fn upload(
     request: Request,
 ) -> Result<Response, Problem> {
     let calls = &services.calls;
-    let page = calls.serving.page_on_host(&context.host, &path.slug).await?;
+    let page = calls
+        .serving
+        .page_on_host(&context.host, &path.slug)
+        .await?;
     let buckets = &calls.rate_limits.upload_deployment;
     if buckets.take(&page.id) == TokenDraw::Empty {
         return Err(buckets.empty_error().into());
@@ -121,7 +124,9 @@ pub async fn upload(
     let backend = bound_backend(&page)?;
     let by = session.map(|session| session.identity());
     let actions = &calls.actions;
-    let action = actions.upload_action(backend, &path.action, by.as_ref()).await?;
+    let action = actions
+        .upload_action(backend, &path.action, by.as_ref())
+        .await?;
     let project = project_of(calls, &page).await?;
     let query = ApiQuery::<UploadQuery>::of(&parts)?;
     let (key, content_type) = (idempotency_key(&parts)?, content_type(&parts));
@@ -314,7 +319,10 @@ fn file_name(allowed: &AllowedFile) -> String {
 /// Writes the header that names a file, by RFC 6266: plain, and with all of its characters.
 fn disposition_of(kind: &str, name: &str) -> Result<HeaderValue, Problem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ');
-    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
     let encoded = utf8_percent_encode(name, NAME_CHARACTERS);
     let value = format!("{kind}; filename=\"{plain}\"; filename*=UTF-8''{encoded}");
     Ok(HeaderValue::try_from(value)?)
@@ -433,8 +441,14 @@ mod tests {
     #[test]
     fn a_name_is_written_for_old_and_new_browsers() {
         for (name, header) in [
-            ("a b.png", r#"inline; filename="a b.png"; filename*=UTF-8''a%20b.png"#),
-            ("é\".txt", r#"inline; filename="__.txt"; filename*=UTF-8''%C3%A9%22.txt"#),
+            (
+                "a b.png",
+                r#"inline; filename="a b.png"; filename*=UTF-8''a%20b.png"#,
+            ),
+            (
+                "é\".txt",
+                r#"inline; filename="__.txt"; filename*=UTF-8''%C3%A9%22.txt"#,
+            ),
         ] {
             assert_eq!(disposition_of("inline", name).unwrap(), header);
         }

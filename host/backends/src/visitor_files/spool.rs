@@ -157,7 +157,10 @@ mod tests {
             assert_eq!(body.bytes, length as u64);
             assert_eq!(body.digest, Digest::of(&sent));
             assert!(body.all().await.unwrap() == sent);
-            let middle = body.part(length as u64 / 3..length as u64 / 2).await.unwrap();
+            let middle = body
+                .part(length as u64 / 3..length as u64 / 2)
+                .await
+                .unwrap();
             assert!(middle == sent[length / 3..length / 2]);
         }
         // The file has no name.

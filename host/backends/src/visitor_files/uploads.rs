@@ -109,7 +109,11 @@ impl VisitorFiles {
         let params = read_params(params_text.as_deref()).map_err(Problem::from)?;
         self.actions.check_upload_params(&action, &params)?;
         let kept = key.map(|key| {
-            let sent = (received.body.digest.as_bytes(), &*name, params_text.as_deref());
+            let sent = (
+                received.body.digest.as_bytes(),
+                &*name,
+                params_text.as_deref(),
+            );
             self.upload_key((&uploader, &action.row.name, &key), sent)
         });
         if let Some(json) = self.kept_answer(backend, kept.as_ref()).await? {
@@ -124,7 +128,9 @@ impl VisitorFiles {
             kept,
             room,
         };
-        let answer = self.store_and_commit(&project, &action, by, arrived).await?;
+        let answer = self
+            .store_and_commit(&project, &action, by, arrived)
+            .await?;
         if !answer.is_replayed {
             turn.keep();
         }
@@ -185,7 +191,11 @@ impl VisitorFiles {
         let Some(kept) = kept else {
             return Ok(None);
         };
-        match self.backends.find_kept_upload(backend, kept.clone()).await? {
+        match self
+            .backends
+            .find_kept_upload(backend, kept.clone())
+            .await?
+        {
             None => Ok(None),
             Some((body, json)) if body == kept.body => Ok(Some(UploadAnswerJson {
                 json,
@@ -206,9 +216,14 @@ impl VisitorFiles {
         let body = &arrived.received.body;
         self.files.refuse_blocked_upload(&body.digest).await?;
         let inspected = inspect(&self.sandbox, &self.files, body, &action.row.files).await?;
-        let (forms, inspected) = self.store_forms(project, action, &arrived, inspected).await?;
+        let (forms, inspected) = self
+            .store_forms(project, action, &arrived, inspected)
+            .await?;
         let (of, sent) = (arrived.of.clone(), body.digest);
-        let reserved = self.files.reserve_upload(&of, sent, arrived.room, &forms).await;
+        let reserved = self
+            .files
+            .reserve_upload(&of, sent, arrived.room, &forms)
+            .await;
         if let Err(error) = reserved {
             self.files.give_up_forms(&forms).await?;
             return Err(error.into());
@@ -230,7 +245,10 @@ impl VisitorFiles {
                 }
                 let is_twice =
                     matches!(error, BackendError::Run(StatementRunError::AlreadyUploaded));
-                match self.kept_answer(backend, kept.as_ref().filter(|_| is_twice)).await? {
+                match self
+                    .kept_answer(backend, kept.as_ref().filter(|_| is_twice))
+                    .await?
+                {
                     Some(answer) => Ok(answer),
                     None => Err(error.into()),
                 }
@@ -250,13 +268,17 @@ impl VisitorFiles {
         let (bytes, copies) = match &inspected.picture {
             None => (PieceBytes::whole(body), Vec::new()),
             Some(picture) => {
-                let copies = picture.copies(&self.sandbox, &action.row.files.sizes).await?;
+                let copies = picture
+                    .copies(&self.sandbox, &action.row.files.sizes)
+                    .await?;
                 let pieces = picture.cleaned.pieces.clone();
                 (PieceBytes::new(body, pieces), copies)
             }
         };
         let (room, media_type) = (arrived.room, &*inspected.media_type);
-        let file = self.files.receive_form(project, room, (0, media_type), bytes);
+        let file = self
+            .files
+            .receive_form(project, room, (0, media_type), bytes);
         let mut forms = vec![file.await?];
         for (size, copy) in copies {
             let bytes = WholeBytes(Some(copy.bytes));
@@ -305,7 +327,12 @@ impl VisitorFiles {
             kept: arrived.kept,
         };
         self.actions
-            .commit_upload(arrived.of.backend, action, (arrived.params, by.as_ref()), uploaded)
+            .commit_upload(
+                arrived.of.backend,
+                action,
+                (arrived.params, by.as_ref()),
+                uploaded,
+            )
             .await
     }
 }

@@ -55,7 +55,10 @@ impl UploadedFileView {
 
 /// Answer to an upload.
 #[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code, reason = "describes what `uploads.rs` of the database writes")]
+#[allow(
+    dead_code,
+    reason = "describes what `uploads.rs` of the database writes"
+)]
 pub struct UploadAnswer {
     /// The file.
     file: UploadedFileView,

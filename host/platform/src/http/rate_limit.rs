@@ -118,7 +118,10 @@ impl RateLimits {
             upload_deployment: TokenBuckets::new(
                 "upload_deployment",
                 "for this page",
-                rate!(limits.upload_deployment_per_minute, limits.upload_deployment_burst),
+                rate!(
+                    limits.upload_deployment_per_minute,
+                    limits.upload_deployment_burst
+                ),
                 clock,
             ),
             owner: TokenBuckets::new(

@@ -35,11 +35,17 @@ const MAX_COPY_BYTES: usize = 32 << 20;
 pub(super) fn recognition(said: wit::Recognition) -> anyhow::Result<FileRecognition> {
     Ok(match said {
         wit::Recognition::Picture(kind) => {
-            ensure!(PICTURES.contains(&kind.as_str()), "no type of pictures: {kind:?}");
+            ensure!(
+                PICTURES.contains(&kind.as_str()),
+                "no type of pictures: {kind:?}"
+            );
             FileRecognition::Picture(kind)
         }
         wit::Recognition::Other(kind) => {
-            ensure!(OTHERS.contains(&kind.as_str()), "no type of files: {kind:?}");
+            ensure!(
+                OTHERS.contains(&kind.as_str()),
+                "no type of files: {kind:?}"
+            );
             FileRecognition::Other(kind)
         }
         wit::Recognition::PerhapsText => FileRecognition::PerhapsText,
@@ -55,7 +61,10 @@ pub(super) fn cleaned(said: wit::Cleaned, length: usize) -> anyhow::Result<Clean
         pieces,
     } = said;
     let pixels = u64::from(width) * u64::from(height);
-    ensure!((1..=MAX_PIXELS).contains(&pixels), "a picture of {width} × {height}");
+    ensure!(
+        (1..=MAX_PIXELS).contains(&pixels),
+        "a picture of {width} × {height}"
+    );
     let (mut at, mut added, mut all) = (0, 0, 0_usize);
     let mut checked = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -78,7 +87,10 @@ pub(super) fn cleaned(said: wit::Cleaned, length: usize) -> anyhow::Result<Clean
         checked.push(piece);
     }
     ensure!(added <= MAX_ADDED_BYTES, "{added} new bytes");
-    ensure!(all > 0 && all <= length + MAX_ADDED_BYTES, "{all} bytes of {length}");
+    ensure!(
+        all > 0 && all <= length + MAX_ADDED_BYTES,
+        "{all} bytes of {length}"
+    );
     Ok(CleanedPicture {
         width,
         height,
@@ -93,8 +105,15 @@ pub(super) fn copy(said: wit::SmallerCopy) -> anyhow::Result<PictureCopy> {
         "image/png" => ("image/png", b"\x89PNG\r\n\x1a\n"),
         other => bail!("a copy of the type {other:?}"),
     };
-    ensure!(said.bytes.starts_with(begin), "a copy that is no {media_type}");
-    ensure!(said.bytes.len() <= MAX_COPY_BYTES, "a copy of {} bytes", said.bytes.len());
+    ensure!(
+        said.bytes.starts_with(begin),
+        "a copy that is no {media_type}"
+    );
+    ensure!(
+        said.bytes.len() <= MAX_COPY_BYTES,
+        "a copy of {} bytes",
+        said.bytes.len()
+    );
     Ok(PictureCopy {
         media_type,
         bytes: said.bytes.into(),
@@ -119,7 +138,12 @@ mod tests {
 
     #[test]
     fn what_is_kept_lies_in_the_file_in_order() {
-        let good = vec![kept(0, 2), wit::Piece::Added(vec![1]), wit::Piece::Zeros(3), kept(4, 10)];
+        let good = vec![
+            kept(0, 2),
+            wit::Piece::Added(vec![1]),
+            wit::Piece::Zeros(3),
+            kept(4, 10),
+        ];
         let checked = cleaned(picture(good), 10).unwrap();
         assert_eq!(checked.pieces.iter().map(FilePiece::len).sum::<usize>(), 12);
         for bad in [

@@ -141,7 +141,9 @@ impl ActionCalls {
         };
         let database = self.backends.databases.load(id).await?;
         let row = &action.row;
-        let allowed = database.allowed_file(call, &action.timing, file.into()).await;
+        let allowed = database
+            .allowed_file(call, &action.timing, file.into())
+            .await;
         allowed.map_err(|error| statement_error(&row.sql, &row.verdict, error))
     }
 

@@ -127,13 +127,13 @@ pub(super) fn named_lists(c: &Connection) -> rusqlite::Result<Vec<NamedList>> {
             UNION SELECT list_digest, bytes FROM visitor_files WHERE list_digest IS NOT NULL)
          GROUP BY list_digest",
     )?
-        .query_map([], |row| {
-            Ok(NamedList {
-                list: row.get(0)?,
-                bytes: row.get::<_, i64>(1)?.unsigned_abs(),
-            })
-        })?
-        .collect()
+    .query_map([], |row| {
+        Ok(NamedList {
+            list: row.get(0)?,
+            bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+        })
+    })?
+    .collect()
 }
 
 /// Returns the objects of a large file, in order.

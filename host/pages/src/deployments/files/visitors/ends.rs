@@ -200,7 +200,10 @@ mod tests {
             ..VisitorFileChanges::default()
         };
         let steps = in_steps(changes);
-        let lengths: Vec<_> = steps.iter().map(|it| (it.kept.len(), it.ended.len())).collect();
+        let lengths: Vec<_> = steps
+            .iter()
+            .map(|it| (it.kept.len(), it.ended.len()))
+            .collect();
         assert_eq!(lengths, [(FILES_PER_STEP as usize, 0), (1, 0), (0, 1)]);
         assert!(in_steps(VisitorFileChanges::default()).is_empty());
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store;
 use crate::content::Digest;
-use crate::control::{Error, ErrandWork, Tx};
+use crate::control::{ErrandWork, Error, Tx};
 use crate::deployments::files::model::{FileError, FileOwner, FileRoom};
 use crate::deployments::files::store::{self as blobs, NewBlob};
 use crate::deployments::store::look_through_files;

@@ -228,10 +228,7 @@ pub(super) fn find_backend(
 }
 
 /// Lists the files of a backend, whatever their states.
-pub(super) fn list_named(
-    c: &Connection,
-    backend: &BackendId,
-) -> rusqlite::Result<Vec<NamedFile>> {
+pub(super) fn list_named(c: &Connection, backend: &BackendId) -> rusqlite::Result<Vec<NamedFile>> {
     c.prepare_cached(
         "SELECT file_id, state, since FROM visitor_files WHERE backend_id = ?1 AND size = 0",
     )?
@@ -298,9 +295,7 @@ pub(super) fn expire_oldest(
                 SELECT file_id, size FROM visitor_files WHERE project_id = ?1 AND state = 'ended'
                 ORDER BY since, file_id LIMIT 1) RETURNING digest, list_digest, bytes",
         )?
-        .query_row([project], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })
+        .query_row([project], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((digest, list, bytes)) = removed else {
         return Ok(None);
