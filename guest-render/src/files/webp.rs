@@ -24,11 +24,7 @@ struct Chunk<'f> {
 
 /// Cleans a WebP.
 pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
-    let length = le32(file, 4).ok_or_else(cut_short)?;
-    let end = usize::try_from(length)
-        .ok()
-        .and_then(|it| it.checked_add(8));
-    let end = end.filter(|end| *end <= file.len()).ok_or_else(cut_short)?;
+    let end = end_of(file)?;
     let orientation = find_orientation(file, end)?;
     let mut pieces = Pieces::default();
     let (mut dimensions, mut has_pixels, mut at) = (None, false, HEAD_BYTES);
@@ -84,6 +80,15 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         orientation,
         pieces: pieces.behind(head),
     })
+}
+
+/// Returns where the file ends by its own length; what follows is no part of it.
+fn end_of(file: &[u8]) -> Result<usize, Fault> {
+    let length = le32(file, 4).ok_or_else(cut_short)?;
+    let end = usize::try_from(length)
+        .ok()
+        .and_then(|it| it.checked_add(8));
+    end.filter(|end| *end <= file.len()).ok_or_else(cut_short)
 }
 
 /// Reads the chunk that begins here. A file may leave out the padding of its last one.

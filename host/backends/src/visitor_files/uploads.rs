@@ -16,6 +16,7 @@ use crate::backends::BackendError;
 use crate::backends::calls::UploadedFile;
 use crate::backends::calls::requests::read_params;
 use crate::backends::model::CallableAction;
+use crate::content::Digest;
 use crate::deployments::files::FileError;
 use crate::deployments::files::visitors::{ArrivingFile, ReceivedForm, UploadRoom};
 use crate::http::extract::{StreamedBody, invalid_request};
@@ -94,10 +95,7 @@ impl VisitorFiles {
         let content_type = content_type.as_deref();
         let declared = body.declared_bytes();
         bounds.check(declared, is_form(content_type))?;
-        let uploader = match &by {
-            Some(by) => by.user_id.clone(),
-            None => format!("ip:{client}"),
-        };
+        let uploader = uploader_of(by.as_ref(), client);
         // A form is as long as its file and a little more.
         let most = declared.min(bounds.file);
         let room = self.find_room(&project, backend, most).await?;
@@ -109,11 +107,7 @@ impl VisitorFiles {
         let params = read_params(params_text.as_deref()).map_err(Problem::from)?;
         self.actions.check_upload_params(&action, &params)?;
         let kept = key.map(|key| {
-            let sent = (
-                received.body.digest.as_bytes(),
-                &*name,
-                params_text.as_deref(),
-            );
+            let sent = (received.body.digest, &*name, params_text.as_deref());
             self.upload_key((&uploader, &action.row.name, &key), sent)
         });
         if let Some(json) = self.kept_answer(backend, kept.as_ref()).await? {
@@ -157,7 +151,7 @@ impl VisitorFiles {
     fn upload_key(
         &self,
         (uploader, action, key): (&str, &str, &str),
-        (sent, name, params): (&[u8; 32], &str, Option<&str>),
+        (sent, name, params): (Digest, &str, Option<&str>),
     ) -> UploadKey {
         let hash = |parts: &[&[u8]]| {
             let mut context = hmac::Context::with_key(&self.secret);
@@ -174,7 +168,7 @@ impl VisitorFiles {
             key: hash(&[b"\0upload", texts[0], texts[1], texts[2]]),
             body: hash(&[
                 b"\0uploaded",
-                sent,
+                sent.as_bytes(),
                 name.as_bytes(),
                 params.unwrap_or_default().as_bytes(),
             ]),
@@ -334,6 +328,14 @@ impl VisitorFiles {
                 uploaded,
             )
             .await
+    }
+}
+
+/// Returns the name by which bytes of a day count: a visitor's, else the client's.
+fn uploader_of(by: Option<&ActionCallerIdentity>, client: IpAddr) -> String {
+    match by {
+        Some(by) => by.user_id.clone(),
+        None => format!("ip:{client}"),
     }
 }
 
