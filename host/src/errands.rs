@@ -8,6 +8,9 @@ use crate::backends::calls::AuditAhead;
 use crate::backends::history::RestoreEntry;
 use crate::control::audit::{AuditWithdrawal, with_optional_actor};
 use crate::control::{ControlDatabase, ErrandMessage, ErrandWork, Error};
+use crate::deployments::files::visitors::{
+    VisitorFileRelease, VisitorFileReservation, VisitorFileSweep,
+};
 use crate::deployments::rerender::RerenderWithout;
 use crate::guests::shared::GuestFell;
 use crate::payments::MirrorPosition;
@@ -59,6 +62,12 @@ errands! {
     MirrorPosition(MirrorPosition),
     /// A guest that rendered pages was rolled back.
     RerenderWithout(RerenderWithout),
+    /// A file of a visitor is about to be committed.
+    VisitorFileReservation(VisitorFileReservation),
+    /// It was not.
+    VisitorFileRelease(VisitorFileRelease),
+    /// A database was looked at for files.
+    VisitorFileSweep(VisitorFileSweep),
     /// A guest was rolled back at a node.
     GuestFell(GuestFell),
     /// A node has counted what pages did.

@@ -17,7 +17,7 @@ pub mod router;
 pub mod server;
 
 pub use svc_api::{accounts, envelope, mcp, openapi, operations, releases, stats};
-pub use svc_backends::{backends, payments, realtime, visitors};
+pub use svc_backends::{backends, payments, realtime, visitor_files, visitors};
 pub use svc_base::terminal;
 pub use svc_client as client;
 pub use svc_outbound as outbound;

@@ -101,6 +101,7 @@ mod tidy_database;
 mod tidy_ledger;
 mod tidy_order;
 mod tidy_tables;
+mod uploads;
 mod values;
 mod visitors;
 mod visits;

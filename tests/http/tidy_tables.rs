@@ -66,6 +66,7 @@ const READS: &[(&str, &str, &str)] = &[
     ("overview", "projects", "counts and lists"),
     ("overview", "workspaces", "counts and lists"),
     ("overview", "backends", "counts and lists"),
+    ("overview", "visitor_files", "counts"),
     ("overview", "reports", "counts"),
     ("overview", "blobs", "counts"),
     ("overview", "file_owners", "counts"),

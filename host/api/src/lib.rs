@@ -10,7 +10,7 @@ pub mod operations;
 pub mod releases;
 pub mod stats;
 
-use svc_backends::{backends, payments, realtime, visitors};
+use svc_backends::{backends, payments, realtime, visitor_files, visitors};
 use svc_pages::deployments;
 use svc_platform::{
     access, activity, config, control, http, infra, projects, stripe, telemetry, workspaces,

@@ -10,7 +10,7 @@ use crate::access::{OperationMetadata, OperationPlace, minimum_role};
 use crate::control::audit::AuditAction;
 use crate::{
     accounts, backends, deployments, envelope, payments, projects, realtime, releases, stats,
-    visitors,
+    visitor_files, visitors,
 };
 
 macro_rules! rows {
@@ -77,7 +77,10 @@ fn rows() -> Vec<OperationMetadata> {
         "release_project" "manage_project" "release" releases::operations::release, at ControlWithBackend,
             changes [ReleasePublish, BackendCreate, BackendMigrate, BackendDefine, ActionDelete, FrontendCreate, FrontendPublish, FrontendDelete, ProjectUpdate];
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
-        "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
+        "forget_visitor" "manage_project" "forget_visitor" visitor_files::operations::forget, at Control, changes [VisitorForget];
+        "list_files" "manage_backend" "files" visitor_files::operations::list, at Backend;
+        "get_file_of_visitor" visitor_files::operations::get, at Backend;
+        "delete_file_of_visitor" "manage_backend" "delete_file" visitor_files::operations::delete, at Backend, changes [FileDelete];
         "put_blob" deployments::files::operations::put, at Control, changes [];
         "list_domains" "manage_project" "domains" projects::domains::operations::list, at Control;
         "add_domain" "manage_project" "add_domain" projects::domains::operations::create, at Control, changes [DomainCreate];

@@ -5,6 +5,7 @@
 pub mod backends;
 pub mod payments;
 pub mod realtime;
+pub mod visitor_files;
 pub mod visitors;
 
 use svc_outbound as outbound;

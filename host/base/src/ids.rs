@@ -115,6 +115,24 @@ impl RevisionId {
     }
 }
 
+/// Begin of the ids of visitors' files.
+const FILE_ID_PREFIX: &str = "file_";
+
+/// Creates the id of a visitor's file: ids ascend with time.
+///
+/// # Errors
+/// The system has no randomness.
+pub fn visitor_file_id(clock: &Clock, random: &Random) -> Result<String, RandomSourceError> {
+    let characters = base32::encode(uuid_v7(clock, random)?.as_u128());
+    Ok(format!("{FILE_ID_PREFIX}{characters}"))
+}
+
+/// Whether a text has the form of a visitor's file's id.
+pub fn is_visitor_file_id(text: &str) -> bool {
+    let characters = text.strip_prefix(FILE_ID_PREFIX);
+    characters.is_some_and(|characters| base32::decode(characters).is_some())
+}
+
 /// Creates a UUID of version 7: ordered by time, with 74 random bits.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ mod difference;
 mod domains;
 pub mod endpoints;
 mod error;
+mod file_rules;
 mod file_watcher;
 mod files;
 mod frontends;
@@ -32,10 +33,12 @@ mod question;
 mod responses;
 mod result_table;
 mod revisions;
+mod saved_body;
 mod secret;
 mod sites;
 mod source;
 mod types;
+mod visitor_files;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -103,6 +106,9 @@ pub enum ClientCommand {
     Tail(activity::TailCommand),
     /// Count what a project's pages did, by the hour or the day
     Stats(activity::StatsCommand),
+    /// List, read and delete what visitors have uploaded
+    #[command(subcommand)]
+    File(visitor_files::VisitorFileCommand),
 }
 
 /// Arguments that commands of the client have in common.
@@ -159,6 +165,7 @@ impl ClientCommand {
             Self::Price(price) => price.run().await,
             Self::Tail(tail) => tail.run().await,
             Self::Stats(stats) => stats.run().await,
+            Self::File(file) => file.run().await,
         }
     }
 }

@@ -287,6 +287,21 @@ pub(super) const ACTION_VERSIONS: ResponseConstraints = ResponseConstraints::new
         ("next_cursor", MemberRule::Cursor),
     ],
 );
+pub(super) const VISITOR_FILES: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[
+        (
+            "files",
+            MemberRule::List(&[
+                ("id", MemberRule::Id),
+                ("sha256", MemberRule::Digest),
+                ("user_id", MemberRule::Id),
+                ("created_at", MemberRule::Cursor),
+            ]),
+        ),
+        ("next_cursor", MemberRule::Cursor),
+    ],
+);
 pub(super) const MOMENTS: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
     &[

@@ -10,6 +10,7 @@ use super::run::{
     FirstRow, ResultJson, RowCounts, StatementCall, run, run_with_first_row, value_bytes,
 };
 use super::timing::{StatementLane, StatementTiming};
+use super::uploads::{UploadCall, run_upload};
 use super::values::{BatchStepParam, Params, Value};
 use svc_base::Stopwatch;
 
@@ -49,6 +50,8 @@ pub(super) enum WriteStatements {
     Call(StatementCall),
     /// Several, all or none.
     Batch(Vec<BatchStep>),
+    /// Row of an uploaded file, and the statement of its action.
+    Upload(Box<UploadCall>),
 }
 
 impl WriteStatements {
@@ -62,6 +65,7 @@ impl WriteStatements {
         match self {
             Self::Call(call) => Ok(run(handle, call, limits, budget)?),
             Self::Batch(steps) => run_batch(handle, steps, limits, budget),
+            Self::Upload(upload) => Ok(run_upload(handle, upload, limits, budget)?),
         }
     }
 
@@ -70,6 +74,7 @@ impl WriteStatements {
         match self {
             Self::Call(call) => call.bytes(),
             Self::Batch(steps) => steps.iter().map(BatchStep::bytes).sum(),
+            Self::Upload(upload) => upload.bytes(),
         }
     }
 

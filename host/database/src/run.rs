@@ -70,6 +70,14 @@ impl RowCounts {
     }
 }
 
+/// Begin of a result, up to the first row.
+const ROWS_START: &[u8] = b"{\"rows\":[";
+
+/// Whether a result has a row.
+pub(super) fn has_rows(result: &[u8]) -> bool {
+    result.get(ROWS_START.len()) == Some(&b'{')
+}
+
 /// The first row of a result, by column; empty if there was none.
 pub(super) type FirstRow = Params;
 
@@ -136,7 +144,7 @@ fn run_call(
         handle.limit_value_length(longest)?;
         bind(&mut statement, &call.params).map_err(UnclassifiedStatementFailure::Running)?;
         let mut out = Vec::with_capacity(256);
-        out.extend_from_slice(b"{\"rows\":[");
+        out.extend_from_slice(ROWS_START);
         let written = write_rows(
             &mut out,
             &call.sql,

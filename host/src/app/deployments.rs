@@ -50,6 +50,11 @@ struct PublishingDependencies {
 }
 
 impl DeploymentServices {
+    /// Returns the services that end what a project has published.
+    pub(super) fn of_projects(&self) -> (Arc<Frontends>, Arc<ProjectFiles>) {
+        (Arc::clone(&self.frontends), Arc::clone(&self.files))
+    }
+
     /// Opens the content, and makes the services.
     pub(super) async fn open(
         foundation: &ServiceDependencies,

@@ -57,6 +57,7 @@ use crate::stats::routes::StatsServices;
 use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevPaymentProvider;
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::{VisitorFileRouteServices, VisitorFiles};
 use crate::visitors::Visitors;
 use crate::visitors::dev::DevIssuer;
 use crate::visitors::dev::routes::MaybeDevIssuer;
@@ -139,6 +140,10 @@ shared! {
     releases: Arc<ProjectReleases>,
     /// Calls of actions, and queries of owners.
     action_calls: Arc<ActionCalls>,
+    /// Files that visitors bring.
+    visitor_files: Arc<VisitorFiles>,
+    /// State of the routes of visitors' files.
+    visitor_file_routes: VisitorFileRouteServices,
     /// Histories of backends, and their restores.
     histories: Arc<BackendHistoryService>,
     /// Exports of backends' databases.
@@ -242,6 +247,7 @@ impl App {
         let calls = services.calls();
         Ok(Self {
             app_tools: services.app_tools(&calls),
+            visitor_file_routes: services.visitor_file_routes(&calls),
             calls,
             tools: services.tools(),
             stats: services.stats(),
@@ -276,6 +282,7 @@ impl App {
             definitions: services.definitions,
             releases: services.releases,
             action_calls: services.action_calls,
+            visitor_files: services.visitor_files,
             histories: services.histories,
             exporter: services.exporter,
             workspaces: services.workspaces,

@@ -46,6 +46,7 @@ use crate::stats::routes::StatsServices;
 use crate::stripe::dev::{self, DevPaymentProvider};
 use crate::stripe::{EventConsumer, StripeClient, WebhookReceiver};
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::{VisitorFileRouteServices, VisitorFiles};
 use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
@@ -79,6 +80,7 @@ pub(super) struct DomainServices {
     pub(super) definitions: Arc<ActionDefinitions>,
     pub(super) releases: Arc<ProjectReleases>,
     pub(super) action_calls: Arc<ActionCalls>,
+    pub(super) visitor_files: Arc<VisitorFiles>,
     pub(super) histories: Arc<BackendHistoryService>,
     pub(super) exporter: Arc<BackendExporter>,
     pub(super) workspaces: Workspaces,
@@ -147,6 +149,24 @@ impl ServiceDependencies {
 
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
         start_sandbox(&self.infra.config, &self.infra.clock)
+    }
+
+    /// Makes the calls of actions, and the files that some of them take and give.
+    fn calls(
+        &self,
+        (backends, definitions): (&Arc<Backends>, &Arc<ActionDefinitions>),
+        deployments: &DeploymentServices,
+        sandbox: &Sandbox,
+    ) -> (Arc<ActionCalls>, Arc<VisitorFiles>) {
+        let calls = Arc::new(ActionCalls::new(backends, Arc::clone(definitions)));
+        let files = VisitorFiles::new(
+            self.infra.clone(),
+            (Arc::clone(backends), Arc::clone(&calls)),
+            Arc::clone(&deployments.files),
+            sandbox.clone(),
+            self.secrets.idempotency.clone(),
+        );
+        (calls, Arc::new(files))
     }
 
     /// Makes the rooms. They come after the pages and the domains, because they look up those that a change affects.
@@ -362,7 +382,7 @@ impl DomainServices {
             (infra, Arc::clone(&foundation.activity)),
             workspaces.clone(),
             projects.clone(),
-            Arc::clone(&deployments.frontends),
+            deployments.of_projects(),
             Arc::clone(&backends),
             Arc::clone(&visitors),
             Arc::clone(&paying.payments),
@@ -373,8 +393,10 @@ impl DomainServices {
         let definers = (&backends, &migrations, &definitions);
         let releases = foundation.releases(&projects, &deployments, definers);
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
+        let (calls, files) = foundation.calls((&backends, &definitions), &deployments, &sandbox);
         Ok(Self {
-            action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
+            action_calls: calls,
+            visitor_files: files,
             definitions,
             migrations,
             releases: Arc::new(releases),
@@ -419,6 +441,20 @@ impl DomainServices {
         }
     }
 
+    /// Returns the service of repeated requests.
+    pub(super) fn idempotency(&self) -> IdempotencyService {
+        let key = self.foundation.secrets.idempotency.clone();
+        IdempotencyService::new(self.foundation.infra.clone(), key)
+    }
+
+    /// Returns the state of the routes of visitors' files.
+    pub(super) fn visitor_file_routes(&self, calls: &CallServices) -> VisitorFileRouteServices {
+        VisitorFileRouteServices {
+            files: Arc::clone(&self.visitor_files),
+            calls: calls.clone(),
+        }
+    }
+
     /// Returns the state of the tools of pages.
     pub(super) fn app_tools(&self, calls: &CallServices) -> AppToolServices {
         let metrics = Arc::clone(&self.metrics);
@@ -437,6 +473,7 @@ impl DomainServices {
             frontends: Arc::clone(&self.deployments.frontends),
             revisions: Arc::clone(&self.deployments.revisions),
             visitors: Arc::clone(&self.visitors),
+            visitor_files: Arc::clone(&self.visitor_files),
             backends: Arc::clone(&self.backends),
             definitions: Arc::clone(&self.definitions),
             releases: Arc::clone(&self.releases),
@@ -452,13 +489,6 @@ impl DomainServices {
             clock: self.foundation.infra.clock.clone(),
             config: Arc::clone(&self.foundation.infra.config),
         }
-    }
-
-    /// Makes the service of repeated requests.
-    pub(super) fn idempotency(&self) -> IdempotencyService {
-        let foundation = &self.foundation;
-        let key = foundation.secrets.idempotency.clone();
-        IdempotencyService::new(foundation.infra.clone(), key)
     }
 
     /// Returns the state of the routes of what owners see.

@@ -68,6 +68,7 @@ guides! {
     "team" "You work in a team: several folders of one project, and a job that applies.";
     "workspaces" "You work with others: roles, keys, plans.";
     "sign-in" "Your pages' visitors sign in.";
+    "uploads" "Your pages' visitors upload pictures and other files.";
     "rooms" "Your pages send each other messages.";
     "payments" "Your pages sell something.";
     "domains" "Your project answers at a domain of yours.";

@@ -70,6 +70,7 @@ use crate::stats::routes as stats;
 use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
+use crate::visitor_files::routes as visitor_files;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::email::routes as by_email;
 use crate::visitors::passkey::account::routes as passkeys;
@@ -240,6 +241,46 @@ pub async fn call(
     calls::call(&app.calls, context, slug, request).await
 }
 
+/// Route of downloads of visitors' files.
+pub const DOWNLOAD_ROUTE: &str = "/{slug}/api/files/{action}/{file_id}";
+
+/// Whether a request is a download of a visitor's file, which [`download`] answers as the route [`DOWNLOAD_ROUTE`] does. Its path is in the
+/// canonical form.
+pub fn is_download(host: &HostKind, request: &Request) -> bool {
+    let pages = host.has_pages();
+    pages && request.method() == Method::GET && downloaded_file(request.uri().path()).is_some()
+}
+
+/// Answers a download of a visitor's file without the router, for the same reason.
+pub async fn download(
+    app: &App,
+    (host, client): (&HostKind, &ClientIp),
+    request: Request,
+) -> Response {
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let Some(at) = downloaded_file(&path) else {
+        return Problem::not_found().into_response();
+    };
+    let answer =
+        visitor_files::answer_download(&app.visitor_file_routes, (host, client), at, &parts);
+    // It is larger than the answer to a page's view, which has no room for it.
+    let answer = Box::pin(answer).await.into_response();
+    passkey_policy::refuse_passkeys(passkey_policy::is_reached(&app.config, host), answer)
+}
+
+/// Returns slug, action and file of the canonical path of a download, which has nothing to be decoded.
+fn downloaded_file(path: &str) -> Option<(&str, &str, &str)> {
+    let (slug, rest) = path.strip_prefix('/')?.split_once("/api/files/")?;
+    let (action, file) = rest.split_once('/')?;
+    let is_plain = |part: &str| {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        !part.is_empty() && part.bytes().all(is_word)
+    };
+    let plain = is_slug(slug) && !is_reserved(slug) && is_plain(action) && is_plain(file);
+    plain.then_some((slug, action, file))
+}
+
 /// Returns the slug of the canonical path of a call.
 pub fn called_slug(uri: &Uri) -> Option<&str> {
     let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
@@ -283,6 +324,14 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
             logged(EntryKind::Query, limit_calls(post(calls::query), app)),
         )
         .route("/{slug}/api/schema", limit_calls(get(calls::schema), app))
+        .route(
+            "/{slug}/api/files/{action}",
+            logged(
+                EntryKind::Upload,
+                limited(RateLimitRule::Upload, post(visitor_files::upload)),
+            ),
+        )
+        .route(DOWNLOAD_ROUTE, get(visitor_files::download))
         .route("/{slug}/ws", logged(EntryKind::Room, get(rooms::join)))
         .route(
             "/{slug}/api/live",
@@ -437,6 +486,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
                 .map(logged(EntryKind::Query)),
         )
         .routes(routes!(calls::schema).map(&called))
+        .routes(
+            routes!(visitor_files::upload)
+                .map(limited(RateLimitRule::Upload))
+                .map(logged(EntryKind::Upload)),
+        )
+        .routes(routes!(visitor_files::download))
         .routes(routes!(rooms::join).map(logged(EntryKind::Room)))
         .routes(routes!(live::listen).map(logged(EntryKind::Live)))
         .routes(
@@ -575,7 +630,9 @@ fn owner_operations(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(plans::checkout).map(&owned))
         .routes(routes!(plans::portal).map(&owned))
         .routes(routes!(sign_in::list).map(&owned))
-        .routes(routes!(sign_in::forget).map(&owned))
+        .routes(routes!(visitor_files::forget).map(&owned))
+        .routes(routes!(visitor_files::list).map(&owned))
+        .routes(routes!(visitor_files::get, visitor_files::delete).map(&owned))
         .routes(routes!(stats::stats).map(&owned))
         .routes(routes!(stats::log).map(&owned))
 }
@@ -603,6 +660,21 @@ async fn record_matched_route(route: MatchedPath, request: Request, next: Next) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_download_has_a_plain_path() {
+        let file = "file_01h455vb4pex5vsknk084sn02q";
+        let path = format!("/shop/api/files/picture/{file}");
+        assert_eq!(downloaded_file(&path), Some(("shop", "picture", file)));
+        for other in [
+            "/shop/api/files/picture",
+            "/shop/api/files/a/b/c",
+            "/api/api/files/a/b",
+            "/shop/api/files/a/%62",
+        ] {
+            assert_eq!(downloaded_file(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn whoever_reads_a_page_is_told_apart() {

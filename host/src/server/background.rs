@@ -134,6 +134,9 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         };
         ControlOwner SWEEP_INTERVAL "ending old drafts" async |app| Ok(app.revisions.end_old_drafts().await?);
         ControlOwner SWEEP_INTERVAL "ending files that nothing names" async |app| app.files.sweep_rested().await;
+        DatabaseOwner SWEEP_INTERVAL "following files of visitors" async |app| app.visitor_files.follow_changes().await;
+        DatabaseOwner LEFTOVER_INTERVAL "looking for files of visitors" async |app| app.visitor_files.follow_all().await;
+        ControlOwner TIDY_INTERVAL "removing ended files of visitors" async |app| app.visitor_files.expire().await;
         ControlOwner SWEEP_INTERVAL "encoding files of sites" async |app| app.files.make_encodings().await;
         ControlOwner SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
         ControlOwner PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
@@ -151,6 +154,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         };
         Node TIDY_INTERVAL "forgetting what is old in memory" async |app| {
             app.rate_limits.tidy();
+            app.visitor_files.tidy();
             app.visitors.forget_old_tickets();
             app.backends.update_owners().await
         };

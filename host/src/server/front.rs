@@ -24,6 +24,7 @@ use super::linger;
 use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
 use super::proxy::{Destination, ProxiedRequest, RequestProxy};
+use super::request_kind::RequestKind;
 use crate::app::{App, SharedApp};
 use crate::console;
 use crate::http::client_ip::ClientIp;
@@ -33,11 +34,8 @@ use crate::http::forwarded::{ForwardedRequest, RequestSource};
 use crate::http::hosts::{HostKind, names_address, names_listener};
 use crate::http::problem::{Problem, ProblemCode};
 use crate::router::{self, HostRouters};
-use crate::telemetry;
 use svc_sandbox::CallerFlow;
 
-/// Route of requests that another node answers, in metrics and in the access log.
-const PROXIED_ROUTE: &str = "proxied";
 /// Path of the tools, whose messages may be about a backend of another node.
 const TOOLS_PATH: &str = "/mcp";
 
@@ -63,14 +61,11 @@ impl Front {
 
 /// Answers one request.
 pub(super) async fn handle_request(
-    Front {
-        app,
-        routers,
-        proxy,
-    }: &Front,
+    front: &Front,
     source: RequestSource,
     request: Request<hyper::body::Incoming>,
 ) -> Response {
+    let app = &front.app;
     let started = app.clock.elapsed();
     let request_id = request_id_of(app, &source);
     let client = ClientIp::of(&source, request.headers(), &app.config.trusted_proxies);
@@ -81,7 +76,7 @@ pub(super) async fn handle_request(
     let target = RequestTarget::find(app, client, classified).await;
     let mut admitted =
         target.and_then(|it| admit_request(app, it, (&source, client), &request_id, &mut request));
-    if let Some(proxy) = proxy_for(app, proxy.as_ref(), (&source, &admitted), &request) {
+    if let Some(proxy) = proxy_for(app, front.proxy.as_ref(), (&source, &admitted), &request) {
         let origin = (&source, &*request_id);
         admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
     }
@@ -105,8 +100,12 @@ pub(super) async fn handle_request(
             let answer = catch_panic(answer.instrument(span));
             (RequestKind::Call, run_guarded(guard, answer).await)
         }
+        Ok(AdmittedRequest::Download(host, client)) => {
+            let answer = router::download(app, (&host, &client), request).instrument(span);
+            (RequestKind::Download, run_for(client, guard, answer).await)
+        }
         Ok(AdmittedRequest::Route(host, client)) => {
-            let answer = routers.answer(&host, request).instrument(span);
+            let answer = front.routers.answer(&host, request).instrument(span);
             // A route that requires a credential changes the flow to the owner's.
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
@@ -160,7 +159,7 @@ fn proxy_for<'p>(
 ) -> Option<&'p Arc<RequestProxy>> {
     proxy.filter(|proxy| match admitted {
         Ok(AdmittedRequest::Call(host, _)) => !proxy.is_call_here(app, host, request.uri(), source),
-        Ok(AdmittedRequest::Route(..)) => true,
+        Ok(AdmittedRequest::Route(..) | AdmittedRequest::Download(..)) => true,
         Ok(_) | Err(_) => false,
     })
 }
@@ -174,9 +173,11 @@ async fn place_request(
     request: &mut Request,
 ) -> Result<AdmittedRequest, Problem> {
     let (host, client) = match &admitted {
-        Ok(AdmittedRequest::Call(host, client) | AdmittedRequest::Route(host, client)) => {
-            (host.clone(), *client)
-        }
+        Ok(
+            AdmittedRequest::Call(host, client)
+            | AdmittedRequest::Download(host, client)
+            | AdmittedRequest::Route(host, client),
+        ) => (host.clone(), *client),
         _ => return admitted,
     };
     // A node that may not answer refuses the request itself, and the ledger is not asked.
@@ -253,30 +254,6 @@ fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
     let (body, meter) = app.request_bodies.count(client, body);
     parts.extensions.insert(meter);
     Request::from_parts(parts, body)
-}
-
-/// Kind of a request, for its metrics.
-#[derive(Clone, Copy)]
-enum RequestKind {
-    View,
-    File,
-    Call,
-    Routed,
-    /// Answered by another node, which knows the route.
-    Proxied,
-}
-
-impl RequestKind {
-    /// Returns the route, if it is known without the router.
-    fn name(self) -> Option<&'static str> {
-        match self {
-            Self::View => Some(telemetry::PAGE_ROUTE),
-            Self::File => Some(router::FILE_ROUTE),
-            Self::Call => Some(telemetry::CALL_ROUTE),
-            Self::Routed => None,
-            Self::Proxied => Some(PROXIED_ROUTE),
-        }
-    }
 }
 
 /// Answers a CORS preflight, which is complete with the headers of every answer.
@@ -360,6 +337,8 @@ enum AdmittedRequest {
     File(HostKind, ClientIp, bool),
     /// A call of an action, which skips the router, too.
     Call(HostKind, ClientIp),
+    /// A download of a visitor's file, which skips the router, too.
+    Download(HostKind, ClientIp),
     /// Any other request, for the router of the host.
     Route(HostKind, ClientIp),
     /// A request that another node answers.
@@ -434,6 +413,9 @@ fn admit_request(
     };
     if missing.is_none() && canonical.is_none() && router::is_file_view(&host, request) {
         return Ok(AdmittedRequest::File(host, client, at_root));
+    }
+    if missing.is_none() && canonical.is_none() && router::is_download(&host, request) {
+        return Ok(AdmittedRequest::Download(host, client));
     }
     let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
     if let Some(missing) = missing {

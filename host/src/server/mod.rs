@@ -21,6 +21,7 @@ mod proxy_tests;
 mod redirect;
 #[cfg(test)]
 mod regate_tests;
+mod request_kind;
 mod standby;
 mod takeover;
 mod tls_ask;

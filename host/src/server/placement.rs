@@ -108,6 +108,9 @@ fn place_of_api<'r>(
             let backend = RequestPlace::Backend(BackendPath::Project(project));
             place_of_backend(method, rest, query, backend)
         }
+        ["projects", project, "files"] | ["projects", project, "files", _] => {
+            Some(RequestPlace::Backend(BackendPath::Project(project)))
+        }
         ["projects", _, "release"] => Some(RequestPlace::ControlWithBackend),
         // Where the database is, calls are answered.
         ["projects", project, "log"] => Some(RequestPlace::Backend(BackendPath::Project(project))),
@@ -170,9 +173,10 @@ fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestP
         [] | [""] | ["raw"] if is_look => RequestPlace::AnyNode,
         // A one-time page is opened by a form.
         [] | [""] | ["raw"] => RequestPlace::Control,
-        ["api", "op" | "query" | "schema" | "live"] | ["ws" | "mcp"] => {
-            RequestPlace::Backend(BackendPath::Page(slug))
-        }
+        ["api", "op" | "query" | "schema" | "live"]
+        | ["api", "files", _]
+        | ["api", "files", _, _]
+        | ["ws" | "mcp"] => RequestPlace::Backend(BackendPath::Page(slug)),
         ["auth" | "payments", _] => RequestPlace::Control,
         // A file of a site; where none is, and for another method, every node refuses alike.
         _ => RequestPlace::AnyNode,
@@ -253,6 +257,10 @@ mod tests {
             ("GET /api/v1/projects/p", "control"),
             ("GET /api/v1/projects/p/stats", "control"),
             ("GET /api/v1/projects/p/log", "project p"),
+            ("GET /api/v1/projects/p/files", "project p"),
+            ("DELETE /api/v1/projects/p/files/f", "project p"),
+            ("POST /room/api/files/add", "page room"),
+            ("GET /room/api/files/see/f", "page room"),
             ("POST /api/v1/projects/p/frontends/f/promote", "control"),
             ("GET /api/v1/projects/p/payments/catalog", "control"),
             ("POST /api/v1/projects/p/release", "control with backend"),

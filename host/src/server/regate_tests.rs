@@ -62,6 +62,7 @@ async fn another_gate_judges_what_the_last_one_did() {
         sql: "SELECT count(*) AS n FROM a".to_owned(),
         note: None,
         defaults: Vec::new(),
+        files: None,
         expected_version: None,
     };
     let define = app.definitions.define(project.id, vec![action], false);

@@ -319,6 +319,7 @@ async fn record_examples() -> String {
     recorder.record_overview(&project).await;
     recorder.record_action_versions(&project).await;
     recorder.record_site(&project).await;
+    recorder.record_files(&project).await;
     let (people, names) = openapi_people::record_examples().await;
     recorder.examples.extend(people);
     let text = names
@@ -327,7 +328,7 @@ async fn record_examples() -> String {
             text.replace(name, stable)
         });
     let text = with_stable_tokens(&with_stable_ids(&text));
-    with_stable_proofs(&with_stable_visitors(&text))
+    with_stable_proofs(&with_stable_visitors(&with_stable_files(&text)))
 }
 
 /// One example in a line, so that a change can be read.

@@ -11,6 +11,7 @@ use crate::backends::Backends;
 use crate::control::ControlDatabase;
 use crate::control::audit::AuditAction;
 use crate::deployments::announce_home;
+use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::Frontends;
 use crate::infra::Infra;
 use crate::payments::Payments;
@@ -30,6 +31,7 @@ pub struct ProjectLifecycle {
     workspaces: Workspaces,
     projects: Projects,
     frontends: Arc<Frontends>,
+    files: Arc<ProjectFiles>,
     backends: Arc<Backends>,
     visitors: Arc<Visitors>,
     payments: Arc<Payments>,
@@ -41,7 +43,7 @@ impl ProjectLifecycle {
         (infra, activity): (&Infra, Arc<Activity>),
         workspaces: Workspaces,
         projects: Projects,
-        frontends: Arc<Frontends>,
+        (frontends, files): (Arc<Frontends>, Arc<ProjectFiles>),
         backends: Arc<Backends>,
         visitors: Arc<Visitors>,
         payments: Arc<Payments>,
@@ -52,6 +54,7 @@ impl ProjectLifecycle {
             workspaces,
             projects,
             frontends,
+            files,
             backends,
             visitors,
             payments,
@@ -66,6 +69,10 @@ impl ProjectLifecycle {
     /// Returns the service of the pages that are published in projects.
     pub fn frontends(&self) -> &Frontends {
         &self.frontends
+    }
+
+    pub fn files(&self) -> &ProjectFiles {
+        &self.files
     }
 
     /// Changes a project. The sessions of its visitors whose provider it no longer offers end in the same transaction.

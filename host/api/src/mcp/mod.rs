@@ -39,6 +39,7 @@ use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::releases::ProjectReleases;
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::VisitorFiles;
 use crate::visitors::Visitors;
 use svc_base::clock::Clock;
 
@@ -58,6 +59,7 @@ pub struct ToolServices {
     pub revisions: Arc<Revisions>,
     /// Visitors' sign-in and their profiles.
     pub visitors: Arc<Visitors>,
+    pub visitor_files: Arc<VisitorFiles>,
     pub backends: Arc<Backends>,
     /// Definitions of actions.
     pub definitions: Arc<ActionDefinitions>,

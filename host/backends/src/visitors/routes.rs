@@ -10,10 +10,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use super::flow::{SignInRequest, SignInStart};
 use super::kinds::CallbackQuery;
 use super::requests::ListVisitors;
-use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
 use super::{Visitors, cookies, flow, operations, pages, return_to, sessions};
-use crate::access::{Editor, Viewer, run_to_completion};
+use crate::access::{Viewer, run_to_completion};
 use crate::deployments::serving::request_log::LogNote;
 use crate::http::NOSNIFF;
 use crate::http::context::HttpRequestContext;
@@ -276,32 +275,6 @@ pub async fn list(
 ) -> Result<Json<VisitorList>, Problem> {
     let input = query.read::<ListVisitors>()?;
     operations::list(visitors, at, input).await.map(Json)
-}
-
-/// Forget a visitor
-///
-/// An extension. What the platform knows of them is erased and their sessions end; rows that actions have written stay. One who is not there is
-/// answered alike. A new sign-in gets a new id.
-#[utoipa::path(
-    operation_id = "forget_visitor",
-    delete, path = "/api/v1/projects/{id}/visitors/{user_id}", tag = "projects",
-    params(
-        ("id" = String, Path, description = "The project."),
-        ("user_id" = String, Path, description = "The visitor.")
-    ),
-    responses((status = 204, description = "Forgotten.")),
-    extensions(("x-problems" = json!("owner forbidden not_found"))),
-    security(("bearer" = []))
-)]
-pub async fn forget(
-    State(visitors): State<Arc<Visitors>>,
-    at: AuthorizedProject<Editor>,
-    Path(path): Path<VisitorPath>,
-    query: UnparsedQuery,
-) -> Result<StatusCode, Problem> {
-    query.none()?;
-    operations::forget(visitors, at, path.user_id).await?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Returns the value of a query parameter that may be sent at most once.

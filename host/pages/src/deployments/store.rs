@@ -242,7 +242,9 @@ pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result
              OR EXISTS (SELECT 1 FROM former_revisions WHERE deletions_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE encoded_digest = ?1)
-             OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)",
+             OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM visitor_files WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM visitor_files WHERE list_digest = ?1)",
     )?
     .query_row([digest], |row| row.get(0))
 }

@@ -35,7 +35,8 @@ tables! {
         "workspaces": "workspaces" "keys" "console_links" "users" "memberships" "subscriptions" "ended_workspaces";
         "projects": "projects" "resting_labels" "domains" "disabled_domains";
         "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports"
-            "blobs" "file_objects" "file_owners" "file_totals" "former_revisions" "blocked";
+            "blobs" "file_objects" "file_owners" "file_totals" "former_revisions" "blocked" "visitor_files"
+            "visitor_file_backends";
         "backends": "backends" "ledger" "actions" "ended_actions";
         "visitors": "visitors" "visitor_sessions" "passkey_accounts" "passkeys";
         "payments": "payment_products" "payment_prices" "payment_sessions" "payment_mirrors" "payment_endings"

@@ -151,6 +151,12 @@ list_backend_history 200 {"project_id":"$project"}
 list_backend_history 200 {"project_id":"$project","limit":1,"before":"2026-11-20T12:00:00.000Z"}
 list_backend_history 400 {"project_id":"$project","limit":1001}
 restore_backend 200 {"project_id":"$project","at":"2026-11-20T12:00:00.000Z"}
+list_files 200 {"project_id":"$project"}
+list_files 200 {"project_id":"$project","limit":1}
+list_files 400 {"project_id":"$project","limit":0}
+list_files 400 {"project_id":"$project","cursor":"x"}
+delete_file_of_visitor 204 {"project_id":"$project","file_id":"file_00000000000000000000000000"}
+forget_visitor 204 {"project_id":"$project","user_id":"usr_7Jp2mQ0aZc91LxTvBnRk4s","files":true}
 list_rooms 200 {"project_id":"$project"}
 send_to_room 202 {"project_id":"$project","room":"lobby","type":"notice","data":[1,null]}
 send_to_room 202 {"project_id":"$project","room":"lobby","type":"notice","data":null}

@@ -15,7 +15,7 @@ use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::projects::{domains, operations};
 use crate::releases;
 use crate::stats;
-use crate::visitors;
+use crate::{visitor_files, visitors};
 use svc_base::clock::Clock;
 
 actions!(Action {
@@ -51,6 +51,7 @@ pub(super) fn description() -> Description {
         "action": { "type": "string", "enum": Action::names() },
         "project_id": string_argument("All but create and list (required)."),
         "user_id": string_argument("forget_visitor (required): usr_…"),
+        "files": { "type": "boolean", "description": "forget_visitor: uploads, too." },
         "limit": { "type": "integer", "maximum": 500, "description": "visitors: at most 200." },
         "cursor": string_argument("visitors: next_cursor."),
         "from": string_argument("stats: RFC 3339."),
@@ -156,12 +157,11 @@ pub(super) async fn call(
         Action::Log => log(session, arguments).await,
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
-            let (visitors, user_id) = (
-                session.services.visitors.clone(),
-                arguments.required_text("user_id")?,
-            );
-            arguments.expect_none_left()?;
-            deletion_result(visitors::operations::forget(visitors, at, user_id).await)
+            let services = &session.services;
+            let services = (services.visitor_files.clone(), services.visitors.clone());
+            let user_id = arguments.required_text("user_id")?;
+            let input = (user_id, arguments.parse_rest()?);
+            deletion_result(visitor_files::operations::forget(services, at, input).await)
         }
     }
 }

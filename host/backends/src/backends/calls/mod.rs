@@ -2,6 +2,7 @@
 
 mod audit_entries;
 mod call_log;
+mod files;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
@@ -9,6 +10,7 @@ pub mod views;
 mod watch;
 
 pub use audit_entries::{AuditAhead, AuditAheadAnswer};
+pub use files::UploadedFile;
 pub use watch::{WatchableAction, WatchedActionAnswer};
 
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use std::sync::Arc;
 use super::actions::{ActionDefinitions, statement_error};
 use super::model::{
     BackendError, CallableAction, QueryAccess, USER_EMAIL_BIND, USER_ID_BIND, USER_NAME_BIND,
-    is_writing_statement, param_names, requires_identity,
+    is_writing_statement, param_names, requires_identity, takes_file,
 };
 use super::service::Backends;
 use requests::BatchedCall;
@@ -115,8 +117,12 @@ impl ActionCalls {
         let actions = &*actions;
         let written = steps.iter().any(|step| step.writes);
         let database = self.backends.databases.load(id).await?;
+        let changes = &self.backends.file_changes;
         let run = move || async move {
             let done = database.batch(steps).await;
+            for action in actions {
+                changes.note_statement(id, &action.row.verdict);
+            }
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
@@ -196,6 +202,7 @@ impl ActionCalls {
         };
         let database = self.backends.databases.load(id).await;
         let result = database?.call(call, timing).await;
+        self.backends.file_changes.note_statement(id, verdict);
         result.map_err(|error| statement_error(sql, verdict, error))
     }
 }
@@ -207,6 +214,9 @@ fn check_call<V>(
     by: Option<&ActionCallerIdentity>,
 ) -> Result<(), BackendError> {
     check_reserved(given)?;
+    if takes_file(&action.row.verdict) {
+        return Err(BackendError::FileAction(action.row.name.clone()));
+    }
     if by.is_none() && requires_identity(&action.row.verdict) {
         return Err(BackendError::IdentityRequired);
     }

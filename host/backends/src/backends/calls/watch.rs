@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{ActionCalls, bind, check_names, check_reserved};
 use crate::backends::actions::statement_error;
 use crate::backends::model::{
-    BackendError, CallableAction, is_writing_statement, requires_identity,
+    BackendError, CallableAction, is_writing_statement, requires_identity, takes_file,
 };
 use crate::content::Digest;
 use crate::visitors::ActionCallerIdentity;
@@ -70,6 +70,9 @@ impl ActionCalls {
     ) -> Result<WatchableAction, BackendError> {
         let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
+        if takes_file(&action.row.verdict) {
+            return Err(BackendError::FileAction(action.row.name.clone()));
+        }
         if is_writing_statement(&action.row.verdict) {
             return Err(BackendError::Invalid(format!(
                 "`{}` writes, and only what reads can be watched: call it instead.",

@@ -15,6 +15,7 @@ pub mod routes;
 mod service;
 pub mod site_answer;
 mod site_files;
+mod visitor_files;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;

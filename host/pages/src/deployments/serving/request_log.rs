@@ -11,6 +11,7 @@ use super::PageService;
 use crate::activity::{EntryKind, LoggedOutcome, LoggedRequest, PageActivity};
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
+use svc_base::names::is_action_name;
 
 /// Note of a route about its answer, for the log; an extension of the answer.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct LogNote {
     pub code: Option<&'static str>,
     /// Slug of the page, if the path names none.
     pub slug: Option<String>,
+    /// Name of the action, if it is in the path.
+    pub action: Option<Arc<str>>,
     /// Whether the request is in the log already.
     pub is_logged: bool,
 }
@@ -37,8 +40,13 @@ pub async fn log_requests(
     let Some(context) = request.extensions().get::<HttpRequestContext>().cloned() else {
         return next.run(request).await;
     };
-    let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    let (slug, began) = (slug.to_owned(), serving.clock().elapsed());
+    let mut segments = request.uri().path().split('/').skip(1);
+    let slug = segments.next().unwrap_or_default().to_owned();
+    let action = match kind {
+        EntryKind::Upload => segments.nth(2).filter(|name| is_action_name(name)),
+        _ => None,
+    };
+    let (action, began) = (action.map(Arc::from), serving.clock().elapsed());
     let response = next.run(request).await;
     let note = response.extensions().get::<LogNote>();
     let is_logged = note.is_some_and(|note| note.is_logged);
@@ -50,7 +58,10 @@ pub async fn log_requests(
     }
     let slug = note.and_then(|note| note.slug.clone()).unwrap_or(slug);
     if let Some(page) = serving.known_activity(&context.host, &slug) {
-        let note = note.cloned().unwrap_or_default();
+        let note = LogNote {
+            action,
+            ..note.cloned().unwrap_or_default()
+        };
         serving.record(
             &page,
             kind,
@@ -83,7 +94,7 @@ impl PageService {
             took: self.clock().elapsed().saturating_sub(began),
             client: Some(*client),
             request_id,
-            action: None,
+            action: note.action,
             user_id: note.user_id.as_deref(),
             outcome,
         };
