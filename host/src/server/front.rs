@@ -106,7 +106,6 @@ pub(super) async fn handle_request(
         }
         Ok(AdmittedRequest::Route(host, client)) => {
             let answer = front.routers.answer(&host, request).instrument(span);
-            // A route that requires a credential changes the flow to the owner's.
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::Proxied(to, client)) => {
@@ -261,7 +260,7 @@ fn preflight_response() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// Runs an answer as work of a client without a credential.
+/// Runs an answer as work of a client without a credential. A route that requires one changes the flow to the owner's.
 fn run_for(
     client: ClientIp,
     guard: Option<AnswerGuard<'_>>,
@@ -402,10 +401,7 @@ fn admit_request(
         return Ok(AdmittedRequest::Call(host, client));
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
-    let is_console = host == HostKind::Console;
-    if is_console {
-        console::check_origin(&app.config, request.headers())?;
-    }
+    let is_console = check_console(app, &host, request)?;
     let canonical = match &missing {
         // Its path has no canonical form, and no route sees it.
         Some(_) => None,
@@ -440,6 +436,15 @@ fn admit_request(
         request_id: request_id.into(),
     });
     Ok(AdmittedRequest::Route(host, client))
+}
+
+/// Whether a request is to the console's host, which refuses those of other origins.
+fn check_console(app: &App, host: &HostKind, request: &Request) -> Result<bool, Problem> {
+    let is_console = *host == HostKind::Console;
+    if is_console {
+        console::check_origin(&app.config, request.headers())?;
+    }
+    Ok(is_console)
 }
 
 /// Returns the canonical form of a request's path; `None` if the path has it already.
