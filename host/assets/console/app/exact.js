@@ -16,8 +16,8 @@ const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
 const plain = /[^"\\]*/y;
 
 /**
- * Reads JSON. Integers that a number holds exactly are numbers, larger ones are BigInts, and others are `Real`s. Objects keep the order
- * of their members, and have no prototype, so that any name may be a column's.
+ * Reads JSON. Integers that a number holds exactly are numbers, larger ones are BigInts, and others are `Real`s. Objects have
+ * no prototype, so that any name may be a column's.
  */
 export function read(text) {
   let at = 0;
@@ -123,7 +123,7 @@ export class Raw {
   }
 }
 
-/** Writes JSON, with BigInts as the integers that they are. Members that are undefined are left out. */
+/** Writes JSON, with BigInts as the integers that they are. Members that are undefined are left out; a Map keeps any order of names. */
 export function write(value, indent = '', inside = '') {
   if (typeof value === 'bigint') return String(value);
   if (value instanceof Real || value instanceof Raw) return value.text;
@@ -133,7 +133,7 @@ export function write(value, indent = '', inside = '') {
   const isList = Array.isArray(value);
   const parts = isList
     ? value.map((item) => write(item, indent, deeper))
-    : Object.entries(value)
+    : (value instanceof Map ? [...value] : Object.entries(value))
         .filter(([, item]) => item !== undefined)
         .map(([name, item]) => `${JSON.stringify(name)}:${indent && ' '}${write(item, indent, deeper)}`);
   const [open, close] = isList ? '[]' : '{}';

@@ -125,7 +125,8 @@ export function createEditor({ parent, text, label, describedBy, kind, schema, r
   return {
     text: () => view.state.doc.toString(),
     setText(next) {
-      if (next === view.state.doc.toString()) return;
+      // A document has lines, and no ends of lines of its own.
+      if (next.replace(/\r\n?/g, '\n') === view.state.doc.toString()) return;
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } });
     },
     setKind: (next, known) => view.dispatch({ effects: kinds.reconfigure(language(next, known)) }),

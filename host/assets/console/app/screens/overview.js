@@ -24,7 +24,7 @@ Its pages are at ${project.url}/. Read ${base}/llms.txt first: it says what the 
 Call the tools at ${base}/mcp, or the API below ${base}/api/v1/projects/${project.id}. The credential is in the environment variable SVC_CREDENTIAL; send it as "Authorization: Bearer $SVC_CREDENTIAL", and never print it.
 Draft before you publish: create_revision, look at its preview_url, then promote. Try a migration with dry_run before you mean it.`;
 
-const lines = (project, base) => `svc login ${base}\nsvc clone ${project.id}\nsvc apply`;
+const lines = (project, base) => `svc login ${base}\nsvc pull ${project.host_label} --project ${project.id}\nsvc apply ${project.host_label}`;
 
 function hours(moments) {
   const now = Date.now();
