@@ -126,7 +126,7 @@ function Body({ shown, project, problem }) {
   }, []);
   const failed = shown.failed ?? (error && asProblem(error)) ?? problem;
   if (failed) return html`<${Screen} title="This screen cannot be shown"><${Fault} of=${failed} /><p><a href="/">Back to the projects</a></p></${Screen}>`;
-  return html`<${shown.Component} ...${shown.params} query=${shown.query} about=${project?.name} />`;
+  return html`<${shown.Component} ...${shown.params} query=${shown.query} about=${project?.name} ...${project && { workspace: project.workspace.slug }} />`;
 }
 
 function Shell() {

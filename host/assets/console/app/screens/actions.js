@@ -11,8 +11,8 @@ export async function loadActions(project) {
   return has ? (await call('list_actions', { project })).actions : null;
 }
 
-function List({ project, actions }) {
-  const rows = actions.map((action) => html`<tr key=${action.name}><th scope="row"><a href=${`/p/${project}/actions/${action.name}`}>${action.name}</a></th>
+function List({ project, actions, as }) {
+  const rows = actions.map((action) => html`<tr key=${action.name}><th scope="row"><a href=${`/p/${project}/actions/${action.name}${as ? `?as=${encodeURIComponent(as)}` : ''}`}>${action.name}</a></th>
     <td>${action.kind === 'write' ? html`<span class="tag new">writes</span>` : html`<span class="tag">reads</span>`}</td><td>${action.requires_identity ? 'signed in' : 'anybody'}</td>
     <td>${action.params.map((name) => html`<code key=${name}>:${name}</code> `)}</td><td class="number">${action.version}</td><td><${Text} of=${action.note ?? ''} />${action.columns === null ? html` <span class="tag bad">does not work now</span>` : ''}</td></tr>`);
   return html`<${Table} caption="Actions" columns=${['Action', 'Kind', 'For', 'Parameters', 'Version', 'Note']} rows=${rows} class="cards" empty=${html`<h2>No action yet</h2><p>Visitors reach the database through actions alone. Define the first one below, with <code>svc action define FILE.sql</code>, or have an agent do it.</p>`} />`;
@@ -31,10 +31,10 @@ function New({ project, onDone }) {
     <${Define} project=${project} name=${name} version=${0} onDone=${done} /></section>`;
 }
 
-export function Actions({ project, about }) {
+export function Actions({ project, query, about }) {
   const actions = useLoad(`actions:${project}`, () => loadActions(project));
   return html`<${Screen} title="Actions" about=${about} lead="Statements with names, which pages call as svc.db.op(name, params).">
-    <${Loaded} load=${actions}>${(all) => (all ? html`<${List} project=${project} actions=${all} /><${New} project=${project} onDone=${actions.reload} />` : html`<${NoDatabase} project=${project}>What visitors may do with it has a name here.</${NoDatabase}>`)}</${Loaded}>
+    <${Loaded} load=${actions}>${(all) => (all ? html`<${List} project=${project} actions=${all} as=${query.get('as')} /><${New} project=${project} onDone=${actions.reload} />` : html`<${NoDatabase} project=${project}>What visitors may do with it has a name here.</${NoDatabase}>`)}</${Loaded}>
   </${Screen}>`;
 }
 
