@@ -4,8 +4,7 @@ import { useEffect, useErrorBoundary, useLayoutEffect, useState } from 'preact/h
 import { effect, signal } from '@preact/signals';
 import { address, arriving, go, isBusy } from 'app/router.js';
 import { config, findSession, isAtLeast, keepReturn, notice, roleIn, session, signOut, who } from 'app/session.js';
-import { call } from 'app/api.js';
-import { Button, Fault, Role, Screen, Text, asProblem, forgetAnswers, html, known, message, remember, spelled, useLoad, whyNot } from 'app/ui.js';
+import { Button, Fault, Role, Screen, Text, asProblem, forgetAnswers, html, fetchProject, known, message, spelled, useLoad, whyNot } from 'app/ui.js';
 
 // Address, module, the component of it, and what it is told. `lean` screens need all three requests themselves.
 const routes = [
@@ -87,7 +86,7 @@ async function follow({ path, search, hash }) {
 function useProject(id, isLean) {
   const has = id && known(`known:${id}`);
   const isRoleKnown = roleIn(undefined) !== undefined;
-  const load = useLoad(id && !has && !(isLean && isRoleKnown) ? `project:${id}` : null, () => call('get_project', { project: id }).then((project) => remember(`known:${id}`, project)));
+  const load = useLoad(id && !has && !(isLean && isRoleKnown) ? `project:${id}` : null, () => fetchProject(id));
   return { project: (id && known(`known:${id}`)) || load.value, problem: load.problem };
 }
 
@@ -154,7 +153,7 @@ function Shell() {
   return html`<${Role.Provider} value=${role}>
     <a class="skip" href="#main">Skip to the content</a>
     <header class="bar">
-      <a class="home" href="/"><svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="7" fill="currentColor" /><path d="M16 23V10m-6 6 6-6 6 6" fill="none" stroke="var(--bg)" stroke-width="3" stroke-linecap="round" stroke-linejoin="round" /></svg><span>Projects</span></a>
+      <a class="home" href="/" aria-label="Projects"><svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="7" fill="currentColor" /><path d="M16 23V10m-6 6 6-6 6 6" fill="none" stroke="var(--bg)" stroke-width="3" stroke-linecap="round" stroke-linejoin="round" /></svg><span>Projects</span></a>
       ${id && html`<span class="where"><${Text} of=${project?.name ?? ''} /></span>`}
       ${workspace && html`<span class="where"><${Text} of=${workspace} /></span>`}
       ${session.value && html`<${Button} class="small find" aria-keyshortcuts="Control+K Meta+K" onClick=${search}>Search<kbd aria-hidden="true">Ctrl K</kbd></${Button}>`}
@@ -187,7 +186,9 @@ function useOffline() {
 }
 
 await findSession();
-render(html`<${Shell} />`, document.getElementById('console'));
+const place = document.getElementById('console');
+place.replaceChildren();
+render(html`<${Shell} />`, place);
 effect(() => {
   message.value = '';
   follow(address.value);

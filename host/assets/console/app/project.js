@@ -1,21 +1,22 @@
 // What several screens of a project ask for.
 import { call } from 'app/api.js';
-import { html, known, remember, useLoad, Empty } from 'app/ui.js';
+import { Empty, fetchProject, html, known, useLoad } from 'app/ui.js';
 
 /** Loads a project as it is now. */
-export const useProjectDetail = (project) =>
-  useLoad(`project:${project}`, async () => remember(`known:${project}`, await call('get_project', { project })));
+export const useProjectDetail = (project) => useLoad(`project:${project}`, () => fetchProject(project));
 
-/** Loads a project's backend; null where it has none. Only a project that says so is asked for one, as the answer would be an error. */
+/** Whether a project has a database. Only one that says so is asked for it, as the answer would be an error. */
+export const hasBackend = async (project) => Boolean(known(`known:${project}`)?.backend ?? (await fetchProject(project)).backend);
+
+/** Loads a project's backend; null where it has none. */
 export async function loadBackend(project) {
-  const has = known(`known:${project}`)?.backend ?? remember(`known:${project}`, await call('get_project', { project })).backend;
-  if (!has) return null;
+  if (!(await hasBackend(project))) return null;
   try {
     return await call('get_backend', { project });
   } catch (error) {
     if (error.status !== 404) throw error;
     // It was deleted meanwhile; the project's own answer tells the two apart.
-    remember(`known:${project}`, await call('get_project', { project }));
+    await fetchProject(project);
     return null;
   }
 }

@@ -4,7 +4,7 @@ import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 
 import { createContext } from 'preact';
 import { signal } from '@preact/signals';
 import htm from 'htm';
-import { Problem } from 'app/api.js';
+import { Problem, call } from 'app/api.js';
 import { begin, travelled } from 'app/router.js';
 import { dropDraft, isAtLeast, keepDraft, readDraft } from 'app/session.js';
 
@@ -77,9 +77,43 @@ export function save(bytes, fileName, type) {
 
 const answers = new Map();
 const underway = new Map();
-export const forgetAnswers = () => answers.clear();
-export const known = (key) => answers.get(key);
-export const remember = (key, value) => (answers.set(key, value), value);
+const place = 'svc-known:';
+
+export function forgetAnswers() {
+  answers.clear();
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith(place)) sessionStorage.removeItem(name);
+}
+
+/** What was learned under a key; this tab keeps it through a reload, so that screens ask less. */
+export function known(key) {
+  if (answers.has(key)) return answers.get(key);
+  const kept = sessionStorage.getItem(place + key);
+  return kept === null ? undefined : JSON.parse(kept);
+}
+
+export function remember(key, value) {
+  answers.set(key, value);
+  sessionStorage.setItem(place + key, JSON.stringify(value));
+  return value;
+}
+
+/** Has all who want the same wait for one request. */
+export function share(key, fetcher) {
+  if (underway.has(key)) return underway.get(key);
+  const asked = Promise.resolve().then(fetcher);
+  underway.set(key, asked);
+  asked.catch(() => {}).finally(() => underway.delete(key));
+  return asked;
+}
+
+/** Reads a project, and keeps what other screens want to know of it. */
+export const fetchProject = (id) =>
+  share(`get:${id}`, async () => {
+    const project = await call('get_project', { project: id });
+    const { name, url, host_label, workspace, backend } = project;
+    remember(`known:${id}`, { id, name, url, host_label, workspace, backend });
+    return project;
+  });
 
 /**
  * Loads what a screen shows, under a key. The last answer is shown at once, and again when the next one is there; several who load the
@@ -122,13 +156,7 @@ function makeLoad(key, fetcher, redraw) {
       const mine = ++turn;
       if (isFirst) done = begin();
       try {
-        let asked = isFirst && underway.get(key);
-        if (!asked) {
-          asked = Promise.resolve().then(() => load.fetcher());
-          underway.set(key, asked);
-          asked.catch(() => {}).finally(() => underway.get(key) === asked && underway.delete(key));
-        }
-        const value = await asked;
+        const value = await (isFirst ? share(key, () => load.fetcher()) : load.fetcher());
         if (mine === turn) load.set(value);
       } catch (error) {
         if (mine !== turn) return;

@@ -1,14 +1,13 @@
 // What visitors may call: the list, and a new one.
 import { call } from 'app/api.js';
 import { go } from 'app/router.js';
-import { loadBackend, NoDatabase } from 'app/project.js';
+import { hasBackend, NoDatabase } from 'app/project.js';
 import { Define } from 'app/define.js';
-import { Field, Loaded, Screen, Table, Text, html, known, say, useDraft, useLoad } from 'app/ui.js';
+import { Field, Loaded, Screen, Table, Text, html, say, useDraft, useLoad } from 'app/ui.js';
 
 /** Loads the actions with their columns; null where there is no database. */
 export async function loadActions(project) {
-  const has = known(`known:${project}`)?.backend || (await loadBackend(project));
-  return has ? (await call('list_actions', { project })).actions : null;
+  return (await hasBackend(project)) ? (await call('list_actions', { project })).actions : null;
 }
 
 function List({ project, actions, as }) {

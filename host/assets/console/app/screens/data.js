@@ -43,7 +43,7 @@ function Filter({ columns, filter, apply }) {
     <${Field} label="Filter column" as="select" value=${column} onInput=${setColumn}>${options(columns.map((name) => [name, name]))}</${Field}>
     <${Field} label="Operator" as="select" value=${operator} onInput=${setOperator}>${options(operators.map((one) => [one, one]))}</${Field}>
     <${Field} label="Value" value=${bare ? '' : value} readOnly=${bare} onInput=${setValue} autocomplete="off" />
-    <div class="actions"><${Button} type="submit">Apply filter</${Button}${filter && html`<${Button} onClick=${() => (setValue(''), apply(undefined))}>Remove filter</${Button}>`}</div>
+    <div class="actions"><${Button} type="submit">Apply filter</${Button}>${filter && html`<${Button} onClick=${() => (setValue(''), apply(undefined))}>Remove filter</${Button}>`}</div>
   </${Form}>`;
 }
 

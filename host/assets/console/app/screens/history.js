@@ -11,8 +11,8 @@ async function load(project) {
   return { backend, past: await call('list_backend_history', { project, query: { limit: 1000 } }) };
 }
 
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', fractionalSecondDigits: 3 });
-const shown = (at) => new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 }).format(new Date(at));
+const exact = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 });
+const shown = (at) => exact.format(new Date(at));
 
 // The migration that a moment made, as far as its time tells.
 function markOf(moment, next, migrations) {
@@ -64,7 +64,7 @@ function Past({ project, loaded, onDone }) {
     <${Bars} title="Commits over the time that is kept" bars=${parts(moments)} head=${['From', 'Commits']} />
     <div class="field wide"><label for="moment">Moment</label>
       <input id="moment" type="range" min="0" max=${moments.length - 1} step="1" value=${moments.length - 1 - back} aria-valuetext=${shown(chosen.at)} onInput=${(event) => setBack(moments.length - 1 - Number(event.currentTarget.value))} />
-      <p class="over"><output for="moment">${back === 0 ? 'As it is now' : html`As it was <time datetime=${chosen.at} title=${chosen.at}>${exact.format(new Date(chosen.at))}</time>, before ${count(back, 'later commit')}`}</output></p></div>
+      <p class="over"><output for="moment">${back === 0 ? 'As it is now' : html`As it was <time datetime=${chosen.at} title=${chosen.at}>${shown(chosen.at)}</time>, before ${count(back, 'later commit')}`}</output></p></div>
     <div class="actions"><${Button} class="main" needs="editor" off=${back === 0} why="Choose an earlier moment first." onClick=${() => ask(true)}>Restore</${Button}>${undo && html`<${Button} needs="editor" busy=${undoing.busy} onClick=${undoing.run}>Undo</${Button}>`}</div>
     <${Fault} of=${undoing.problem} />
     <h2>Moments</h2><p class="quiet">From <${Time} at=${past.oldest} fine /> on; the history has ${size(past.bytes)}.</p>
