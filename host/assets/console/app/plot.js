@@ -19,6 +19,6 @@ export function Bars({ title, bars, head, format = (number) => number.toLocaleSt
       })}
     </svg>
     <div class="ends" aria-hidden="true"><span>${bars[0]?.label}</span><span>${title}</span><span>${bars.at(-1)?.label}</span></div>
-    <details><summary>${title}, as a table</summary><${Table} caption=${title} columns=${head} rows=${rows} /></details>
+    <details><summary>${title}, as a table</summary><${Table} caption=${title} columns=${head} numbers=${[1]} rows=${rows} class="tall" /></details>
   </figure>`;
 }

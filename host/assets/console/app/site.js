@@ -49,7 +49,7 @@ export function Site({ project, page, content, onDone }) {
       <td class="row">${isText(one.media_type) && one.size <= maxText && html`<${Button} class="small" onClick=${() => setOpen(name)}>Open file</${Button}>`}<${Button} class="small" onClick=${() => download.run(name)}>Download file</${Button}><${Button} class="small" needs="editor" onClick=${() => end(name)}>Delete file</${Button}></td></tr>`,
   );
   return html`<div><p class="quiet">${count(all.length, 'file')}, ${size(total)}. A folder is published with <code>svc publish FOLDER</code>.</p>
-    <${Table} caption="Files" columns=${['File', 'Type', 'Size', html`<span class="hidden">Actions</span>`]} rows=${rows} />
+    <${Table} caption="Files" numbers=${[2]} columns=${['File', 'Type', 'Size', html`<span class="hidden">Actions</span>`]} rows=${rows} />
     <${Fault} of=${download.problem} />
     <div class="actions"><${Button} busy=${download.busy} onClick=${() => download.run()}>Download all files</${Button}></div>
     <section class="card"><h2>Publish one file</h2><p class="quiet">At once, for everybody.</p><${Form} onSubmit=${put.run}>

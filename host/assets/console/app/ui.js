@@ -333,13 +333,13 @@ export function Screen({ title, lead, actions, about, children }) {
   return html`<div class="head"><div><h1 tabindex="-1" ref=${heading}><${Text} of=${title} /></h1>${lead && html`<p class="lead">${lead}</p>`}</div>${actions && html`<div class="actions">${actions}</div>`}</div>${children}`;
 }
 
-/** A table in a region that scrolls by itself. `columns` are its heads; rows come as cells. */
-export function Table({ caption, columns, rows, empty, sort, hideCaption = true, class: kind = '' }) {
+/** A table in a region that scrolls by itself. `columns` are its heads, `numbers` those that have numbers; rows come as they are. */
+export function Table({ caption, columns, rows, empty, sort, numbers = [], class: kind = '' }) {
   const id = useId();
   if (!rows.length && empty) return html`<div class="empty">${empty}</div>`;
   return html`<div class="table ${kind}" role="region" aria-labelledby=${id} tabindex="0"><table>
-    <caption id=${id} class=${hideCaption ? 'hidden' : ''}>${caption}</caption>
-    <thead><tr>${columns.map((column, at) => html`<th scope="col" key=${at} aria-sort=${sort?.(at)}>${column}</th>`)}</tr></thead>
+    <caption id=${id} class="hidden">${caption}</caption>
+    <thead><tr>${columns.map((column, at) => html`<th scope="col" key=${at} class=${numbers.includes(at) ? 'number' : undefined} aria-sort=${sort?.(at)}>${column}</th>`)}</tr></thead>
     <tbody>${rows}</tbody>
   </table></div>`;
 }

@@ -46,10 +46,10 @@ const theme = EditorView.theme({
   '.cm-specialChar': { color: 'var(--wrong)' },
   '.cm-placeholder': { color: 'var(--muted)' },
   '.cm-fault': { textDecoration: 'underline wavy var(--wrong)', textUnderlineOffset: '.2em' },
-  '.cm-changedText, .cm-merge-b .cm-changedText': { background: 'var(--code-new-text) !important' },
-  '.cm-deletedText, .cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText': { background: 'var(--code-old-text) !important' },
-  '.cm-merge-b .cm-changedLine, .cm-changedLine, .cm-inlineChangedLine': { background: 'var(--code-new) !important' },
-  '.cm-merge-a .cm-changedLine, .cm-deletedChunk': { background: 'var(--code-old) !important' },
+  '.cm-changedText': { background: 'var(--code-new-text) !important' },
+  '.cm-changedLine, .cm-inlineChangedLine': { background: 'var(--code-new) !important' },
+  '&.cm-merge-a .cm-changedText, .cm-deletedText, .cm-deletedChunk .cm-deletedText': { background: 'var(--code-old-text) !important' },
+  '&.cm-merge-a .cm-changedLine, .cm-deletedChunk': { background: 'var(--code-old) !important' },
   '.cm-collapsedLines': { background: 'var(--soft)', color: 'var(--text)' },
 });
 

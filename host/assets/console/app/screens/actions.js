@@ -14,7 +14,7 @@ function List({ project, actions, as }) {
   const rows = actions.map((action) => html`<tr key=${action.name}><th scope="row"><a href=${`/p/${project}/actions/${action.name}${as ? `?as=${encodeURIComponent(as)}` : ''}`}>${action.name}</a></th>
     <td>${action.kind === 'write' ? html`<span class="tag new">writes</span>` : html`<span class="tag">reads</span>`}</td><td>${action.requires_identity ? 'signed in' : 'anybody'}</td>
     <td>${action.params.map((name) => html`<code key=${name}>:${name}</code> `)}</td><td class="number">${action.version}</td><td><${Text} of=${action.note ?? ''} />${action.columns === null ? html` <span class="tag bad">does not work now</span>` : ''}</td></tr>`);
-  return html`<${Table} caption="Actions" columns=${['Action', 'Kind', 'For', 'Parameters', 'Version', 'Note']} rows=${rows} class="cards" empty=${html`<h2>No action yet</h2><p>Visitors reach the database through actions alone. Define the first one below, with <code>svc action define FILE.sql</code>, or have an agent do it.</p>`} />`;
+  return html`<${Table} caption="Actions" columns=${['Action', 'Kind', 'For', 'Parameters', 'Version', 'Note']} numbers=${[4]} rows=${rows} empty=${html`<h2>No action yet</h2><p>Visitors reach the database through actions alone. Define the first one below, with <code>svc action define FILE.sql</code>, or have an agent do it.</p>`} />`;
 }
 
 function New({ project, onDone }) {

@@ -14,7 +14,7 @@ function Tables({ project, backend }) {
   const rowsOf = Object.fromEntries(backend.inventory.tables.map((table) => [table.name, table.rows]));
   const row = (name, kind, columns) => html`<tr key=${`${kind}${name}`}><th scope="row"><a href=${`/p/${project}/data?table=${encodeURIComponent(name)}`}><${Text} of=${name} /></a></th><td>${kind}${isOurs(name) ? ', read only' : ''}</td><td class="number">${columns ?? ''}</td><td class="number">${rowsOf[name] === undefined ? '' : rowsOf[name].toLocaleString()}</td></tr>`;
   const rows = [...backend.schema.tables.map((table) => row(table.name, 'table', table.columns.length)), ...backend.schema.views.map((view) => row(view.name, 'view'))];
-  return html`<${Table} caption="Tables" columns=${['Table', 'Kind', 'Columns', 'Rows']} rows=${rows} />`;
+  return html`<${Table} caption="Tables" columns=${['Table', 'Kind', 'Columns', 'Rows']} numbers=${[2, 3]} rows=${rows} />`;
 }
 
 // Rows that are too large together are asked for in smaller pages.

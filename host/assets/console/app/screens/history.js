@@ -68,7 +68,7 @@ function Past({ project, loaded, onDone }) {
     <div class="actions"><${Button} class="main" needs="editor" off=${back === 0} why="Choose an earlier moment first." onClick=${() => ask(true)}>Restore</${Button}>${undo && html`<${Button} needs="editor" busy=${undoing.busy} onClick=${undoing.run}>Undo</${Button}>`}</div>
     <${Fault} of=${undoing.problem} />
     <h2>Moments</h2><p class="quiet">From <${Time} at=${past.oldest} fine /> on; the history has ${size(past.bytes)}.</p>
-    <${Table} caption="Moments" columns=${['Moment', 'Since then', 'What']} rows=${rows} />
+    <${Table} caption="Moments" class="tall" columns=${['Moment', 'Since then', 'What']} rows=${rows} />
     ${moments.length > 200 && html`<p class="quiet">The newest 200 of ${count(moments.length, 'moment')}; the slider reaches all.</p>`}
     <${Fault} of=${older.problem} />
     ${more.before && html`<div class="actions"><${Button} busy=${older.busy} onClick=${older.run}>Older</${Button}></div>`}

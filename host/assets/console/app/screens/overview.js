@@ -40,7 +40,7 @@ function Pages({ detail }) {
   const rows = detail.members.map((page) => html`<tr key=${page.id}><th scope="row"><a href=${`/p/${detail.id}/pages/${page.slug}`}>${page.slug}</a></th><td>${page.type}</td><td class="number">${page.visits.toLocaleString()}</td></tr>`);
   const total = detail.visits.total.toLocaleString();
   return html`<section><h2>Views</h2><p class="quiet">${total} in all, since each page was made.</p>
-    <${Table} caption="Views of pages" columns=${['Page', 'Type', 'Views']} rows=${rows} empty=${html`<p>No page yet. <a href=${`/p/${detail.id}/pages?new`}>Make the first one</a>, or have an agent do it.</p>`} /></section>`;
+    <${Table} caption="Views of pages" columns=${['Page', 'Type', 'Views']} numbers=${[2]} rows=${rows} empty=${html`<p>No page yet. <a href=${`/p/${detail.id}/pages?new`}>Make the first one</a>, or have an agent do it.</p>`} /></section>`;
 }
 
 function Warnings({ all, project }) {

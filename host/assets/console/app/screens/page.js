@@ -144,7 +144,7 @@ export function Page({ project, page, about }) {
   const { frontend, revisions, content } = loaded ?? {};
   const last = revisions && before(revisions);
   const actions = frontend && html`<a class="button" href=${frontend.url} target="_blank" rel="noopener noreferrer">Open page</a><${Button} class="danger" needs="editor" onClick=${() => end(true)}>Delete page</${Button}>`;
-  const lead = frontend && html`<code>/${page}</code> · ${frontend.type} · ${count(frontend.visits, 'view')} · changed <${Time} at=${frontend.updated_at} />${last && html` · before it: <a href=${`/p/${project}/pages/${page}/${last.revision_id}`}>${spelled(last.message || 'the last release')}</a>`}`;
+  const lead = frontend && html`<code>/${page}</code> · ${frontend.type} · ${count(frontend.visits, 'view')} · changed <${Time} at=${frontend.updated_at} />${last && html` · before it <a href=${`/p/${project}/pages/${page}/${last.revision_id}`}>${spelled(last.message || 'the release that was live')}</a>`}`;
   return html`<${Screen} title=${frontend?.title ?? page} about=${about} lead=${lead} actions=${actions}>
     <${Fault} of=${load_.problem} />
     ${loaded && html`${frontend.warnings?.length ? html`<ul class="banner">${frontend.warnings.map((one, at) => html`<li key=${at}><${Text} of=${one.detail} />${one.line ? ` (line ${one.line})` : ''}</li>`)}</ul>` : ''}

@@ -26,7 +26,7 @@ function List({ project, pages }) {
     </tr>`,
   );
   const empty = html`<h2>No page yet</h2><p>Write one here with <a href="?new">New page</a>, send a file or a folder with <code>svc publish FILE --project …</code>, or have an agent call <code>manage_frontend</code> <code>create</code>.</p>`;
-  return html`<${Table} caption="Pages" columns=${columns} rows=${rows} empty=${empty} class="cards" />`;
+  return html`<${Table} caption="Pages" columns=${columns} numbers=${[4]} rows=${rows} empty=${empty} />`;
 }
 
 function NewPage({ project }) {

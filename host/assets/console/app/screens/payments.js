@@ -26,7 +26,7 @@ function Prices({ project, products, onDone }) {
     product.prices.map((price) => html`<tr key=${price.id}><th scope="row"><${Text} of=${product.name} /></th><td><${Text} of=${price.label} /></td><td class="number">${money(price.amount, price.currency)}</td><td>${often(price)}</td><td><code>${price.key ?? price.id}</code></td><td>${price.active ? html`<span class="tag good">on sale</span>` : html`<span class="tag">withdrawn</span>`}</td>
       <td>${price.active && html`<${Button} class="small" needs="editor" onClick=${() => end({ ...price, product })}>Withdraw</${Button}>`}</td></tr>`),
   );
-  return html`<section><h2>Prices</h2><${Table} caption="Prices" columns=${['Product', 'Label', 'Amount', 'Paid', 'Key', 'State', html`<span class="hidden">Actions</span>`]} rows=${rows} empty=${html`<h3>Nothing is for sale yet</h3><p>Add a price below, with <code>svc price add</code>, or have an agent call <code>manage_payments</code>. A page sells it with <code>svc.payments.checkout("key")</code>.</p>`} />
+  return html`<section><h2>Prices</h2><${Table} caption="Prices" numbers=${[2]} columns=${['Product', 'Label', 'Amount', 'Paid', 'Key', 'State', html`<span class="hidden">Actions</span>`]} rows=${rows} empty=${html`<h3>Nothing is for sale yet</h3><p>Add a price below, with <code>svc price add</code>, or have an agent call <code>manage_payments</code>. A page sells it with <code>svc.payments.checkout("key")</code>.</p>`} />
     ${ending && html`<${Ask} title="Withdraw" onClose=${() => end(null)} work=${async () => {
       await call('deactivate_price', { project, price: ending.id });
       say('Withdrew the price.');
@@ -67,7 +67,7 @@ function Sessions({ sessions }) {
   const rows = shown.map((one) => html`<tr key=${one.id}><th scope="row"><${Text} of=${one.price_label} /></th><td class="number">${money(one.amount, one.currency)}</td><td><span class=${`tag ${verdicts[one.status] ?? ''}`}>${one.status}</span></td><td><${Text} of=${one.email ?? one.user_id ?? ''} /></td><td><${Time} at=${one.created_at} /></td><td><code>${one.id}</code></td></tr>`);
   return html`<section><h2>Sessions</h2><p class="quiet">${sums.size ? `Paid: ${[...sums].map(([currency, sum]) => money(sum, currency)).join(', ')}${sessions.length === 500 ? ', of the newest 500' : ''}` : 'Nothing was paid yet.'}</p>
     ${sessions.length > 0 && html`<${Field} label="Verdict" as="select" value=${status} onInput=${setStatus}>${options([['', 'All'], ...Object.keys(verdicts).map((one) => [one, one])])}</${Field}>`}
-    <${Table} caption="Sessions" columns=${['What', 'Amount', 'Verdict', 'Who', 'Begun', 'Session']} rows=${rows} empty=${html`<p>Nobody went to pay yet. Under <code>serve --dev</code> a checkout is played, and <code>svc dev payment refund SESSION</code> does what the world would.</p>`} /></section>`;
+    <${Table} caption="Sessions" numbers=${[1]} columns=${['What', 'Amount', 'Verdict', 'Who', 'Begun', 'Session']} rows=${rows} empty=${html`<p>Nobody went to pay yet. Under <code>serve --dev</code> a checkout is played, and <code>svc dev payment refund SESSION</code> does what the world would.</p>`} /></section>`;
 }
 
 export function Payments({ project, about }) {

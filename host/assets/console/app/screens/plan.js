@@ -45,7 +45,7 @@ function Shown({ workspace, loaded, load: again }) {
     line('Files of a site', limits.site_files_free, limits.site_files_pro, (number) => number.toLocaleString()),
   ].filter(Boolean);
   return html`<p>The workspace has the plan <strong>${detail.plan}</strong>, and ${detail.project_count} of ${isPro ? limits.projects_pro : limits.projects_free} projects.</p>
-    <${Table} caption="Plans" columns=${['What', 'Free', 'Pro']} rows=${rows} />
+    <${Table} caption="Plans" columns=${['What', 'Free', 'Pro']} numbers=${[1, 2]} rows=${rows} />
     <${Fault} of=${buy.problem ?? manage.problem} />
     ${isWaiting && html`<p class="banner">The provider's page is in a new tab. When it has told this server, the plan changes here by itself.</p>`}
     <div class="actions"><${Button} needs="owner" busy=${manage.busy} onClick=${manage.run}>Manage subscription</${Button}><${Button} class="main" needs="owner" busy=${buy.busy} off=${isPro} why="The workspace has this plan." onClick=${buy.run}>Buy pro</${Button}></div>`;

@@ -24,7 +24,7 @@ function Group({ workspace, projects }) {
   return html`<section class="group">
     <div class="over"><h2><${Text} of=${workspace.display_name || workspace.slug} /></h2>
       <p class="quiet">${workspace.plan} plan · ${workspace.role === 'machine' ? 'editor' : workspace.role} · ${count(workspace.project_count, 'project')} · <a href=${`/w/${workspace.slug}/members`}>Workspace <${Text} of=${workspace.slug} /></a></p></div>
-    ${rows.length ? html`<${Table} caption=${`Projects of ${workspace.slug}`} columns=${columns} rows=${rows} class="cards" />` : html`<${Beginning} />`}
+    ${rows.length ? html`<${Table} caption=${`Projects of ${workspace.slug}`} columns=${columns} rows=${rows} />` : html`<${Beginning} />`}
   </section>`;
 }
 

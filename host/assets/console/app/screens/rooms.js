@@ -34,7 +34,7 @@ function List({ project, first }) {
     setRooms(next);
   });
   const rows = rooms.map((room) => html`<tr key=${room.id}><th scope="row"><${Text} of=${room.id} /></th><td class="number">${room.members}</td><td class="number">${room.seq.toLocaleString()}</td><td class="number">${(rates[room.id] ?? 0).toFixed(1)}</td></tr>`);
-  return html`<${Table} caption="Rooms" columns=${['Room', 'Members', 'Messages', 'Messages a second']} rows=${rows} />
+  return html`<${Table} caption="Rooms" numbers=${[1, 2, 3]} columns=${['Room', 'Members', 'Messages', 'Messages a second']} rows=${rows} />
     ${!rooms.length && html`<p class="quiet">Nobody is in a room now. A page joins one with <code>svc.ws.room("lobby")</code>; it is here while somebody is in it.</p>`}`;
 }
 

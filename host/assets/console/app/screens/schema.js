@@ -103,7 +103,7 @@ export function Schema({ project, about }) {
       value
         ? html`${value.warnings.map((one, at) => html`<p class="banner" key=${at}><code>${one.code}</code> <${Text} of=${one.detail} />${one.code === 'schema_ahead_of_ledger' ? ' Paste the script below, try it, and apply it: Send again records it.' : ''}</p>`)}
           <${Migrate} project=${project} backend=${value} onDone=${backend.reload} />
-          <h2>Tables</h2>${value.schema.tables.map((table) => html`<${Columns} key=${table.name} table=${table} indexes=${value.schema.indexes} />`)}
+          <h2>Tables</h2><div class="columns">${value.schema.tables.map((table) => html`<${Columns} key=${table.name} table=${table} indexes=${value.schema.indexes} />`)}</div>
           ${value.schema.views.length > 0 && html`<section><h2>Views</h2><ul>${value.schema.views.map((view) => html`<li key=${view.name}><a href=${`/p/${project}/data?table=${encodeURIComponent(view.name)}`}><${Text} of=${view.name} /></a></li>`)}</ul></section>`}
           <${Ledger} migrations=${value.migrations} />`
         : html`<${Create} project=${project} onDone=${backend.reload} />`}</${Loaded}>

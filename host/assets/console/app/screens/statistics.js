@@ -40,7 +40,7 @@ export function Statistics({ project, about }) {
   return html`<${Screen} title="Statistics" about=${about} lead="Counted by the hour, and kept for 90 days. Who called is not.">
     <${Field} label="Time" as="select" value=${days} onInput=${setDays}>${options(spans)}</${Field}>
     <${Loaded} load=${stats}>${(value) => html`<${Plots} stats=${value} />
-      <h2>Pages</h2><${Table} caption="Pages" columns=${['Page', 'Views']} rows=${pages(value)} empty=${html`<p>Nobody looked at a page in this time.</p>`} />
-      <h2>Actions</h2><${Table} caption="Actions" columns=${['Action', 'Calls', 'Failed', 'Median, ms', '95 %, ms', '99 %, ms', 'Rows']} rows=${actions(value)} empty=${html`<p>Nobody called an action in this time.</p>`} />`}</${Loaded}>
+      <h2>Pages</h2><${Table} caption="Pages" columns=${['Page', 'Views']} numbers=${[1]} rows=${pages(value)} empty=${html`<p>Nobody looked at a page in this time.</p>`} />
+      <h2>Actions</h2><${Table} caption="Actions" numbers=${[1, 2, 3, 4, 5, 6]} columns=${['Action', 'Calls', 'Failed', 'Median, ms', '95 %, ms', '99 %, ms', 'Rows']} rows=${actions(value)} empty=${html`<p>Nobody called an action in this time.</p>`} />`}</${Loaded}>
   </${Screen}>`;
 }
