@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { Raw, read, write } from 'app/exact.js';
 import { Editor } from 'app/editor.js';
-import { Button, Fault, Field, Text, count, html, useDraft, useRun } from 'app/ui.js';
+import { Button, Fault, Field, Text, count, html, refuse, useDraft, useRun } from 'app/ui.js';
 
 /** `action` is what there is, or nothing for a new one; `version` is what the change is made on top of. */
 export function Define({ project, name, action, version, schema, onDone }) {
@@ -21,7 +21,7 @@ export function Define({ project, name, action, version, schema, onDone }) {
       if (defaults.trim() && typeof read(defaults) !== 'object') throw new Error();
     } catch {
       setWrong('This is no JSON object, such as {"most": 20}.');
-      throw new Error('The defaults are no JSON object.');
+      throw refuse('The defaults are no JSON object');
     }
     return { actions: [{ name, sql, note: note || undefined, defaults: defaults.trim() ? new Raw(defaults) : undefined, expected_version: base }] };
   };

@@ -7,7 +7,7 @@ import { write } from 'app/exact.js';
 import { Parameters, ValueField } from 'app/fields.js';
 import { deleteRow, insertRow, selectRow, updateRow } from 'app/statements.js';
 import { affinity, asTyped, typeOf, typed } from 'app/values.js';
-import { Ask, Button, Dialog, Fault, Form, asProblem, html, say, spelled, useMay, useRun } from 'app/ui.js';
+import { Ask, Button, Dialog, Fault, Form, asProblem, html, refuse, say, spelled, useMay, useRun } from 'app/ui.js';
 
 const natural = (column) => ({ any: 'auto', numeric: 'auto' })[affinity(column.type)] ?? affinity(column.type);
 
@@ -62,7 +62,7 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
   const read = async (keep) => {
     const answer = await call('query_backend', { project, body: { ...selectRow(table, rowKey), read_only: true } });
     const [row] = answer.rows;
-    if (!row) throw new Error('The row is not there any more.');
+    if (!row) throw refuse('The row is not there any more');
     const values = table.columns.map((_, at) => row[`c${at}`]);
     setOld(values);
     if (!keep) setFields(readDraft(draft) ?? begin(table, values));
@@ -87,8 +87,8 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
     onClose();
   };
   const save = useRun(async () => {
-    if (Object.keys(errors).length) throw new Error('A field has a value that its type does not take.');
-    if (tooLarge) throw new Error(tooLarge);
+    if (Object.keys(errors).length) throw refuse('A field has a value that its type does not take');
+    if (tooLarge) throw refuse('The change is too large', tooLarge);
     if (!statement) return leave();
     const answer = await call('query_backend', { project, body: statement });
     if (!isNew && answer.rows_affected === 0) {
@@ -105,7 +105,7 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
     const answer = await call('query_backend', { project, body: deleteRow(table, rowKey, old) });
     if (answer.rows_affected === 0) {
       await read(true);
-      throw new Error('Somebody has changed or deleted the row meanwhile. Look at it again.');
+      throw refuse('Somebody has changed the row meanwhile', 'Nothing was deleted. Look at it again.');
     }
     leave();
     say('Deleted the row.');

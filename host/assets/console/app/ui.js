@@ -177,6 +177,9 @@ export function asProblem(error) {
   return new Problem({ status: 0, code: 'console_failed', title: 'The console made a mistake', detail: String(error?.message ?? error) });
 }
 
+/** What the reader has to mend before anything is sent. */
+export const refuse = (title, detail = '') => new Problem({ status: 0, code: 'not_sent', title, detail });
+
 /** Something that a button does: `run` does it, one at a time; `problem` says why it did not work. */
 export function useRun(work) {
   const [state, set] = useState({ busy: false, problem: undefined });
