@@ -76,7 +76,7 @@ export function Difference({ before, after, labels, kind }) {
   const place = useRef(null);
   const [failed, fail] = useState(false);
   const isWide = useWide('(min-width: 56.25rem)');
-  useEffect(() => {
+  useLayoutEffect(() => {
     const done = begin();
     let view;
     let isGone = false;

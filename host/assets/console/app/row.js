@@ -45,8 +45,8 @@ function columnOf(table, problem) {
   return table.columns.findIndex((column) => named === `${table.name}.${column.name}`);
 }
 
-function Shown({ statement, problem }) {
-  return html`<details class="shown"><summary>The statement</summary>${problem ? html`<p>${problem}</p>` : html`<pre tabindex="0">${spelled(statement.sql)}</pre><p class="quiet">with ${spelled(write(Object.fromEntries(Object.entries(statement.params).map(([name, value]) => [name, typeof value === 'string' && value.length > 80 ? `${value.slice(0, 80)}…` : value]))))}</p>`}</details>`;
+function Shown({ statement }) {
+  return html`<details class="shown"><summary>The statement</summary><pre tabindex="0">${spelled(statement.sql)}</pre><p class="quiet">with ${spelled(write(Object.fromEntries(Object.entries(statement.params).map(([name, value]) => [name, typeof value === 'string' && value.length > 80 ? `${value.slice(0, 80)}…` : value]))))}</p></details>`;
 }
 
 // Esc closes, and what was typed is there when the row is opened again; Cancel means to lose it.
@@ -121,7 +121,8 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
         <${Parameters}>${table.columns.map((column, at) => html`<${ValueField} key=${at} name=${column.name} value=${fields[at]} types=${types} needs="editor" onChange=${(next) => change(at, next)}
           error=${errors[at] ?? (broken === at ? save.problem.detail : '')}
           hint=${[column.type || 'any type', column.primary_key && 'key', column.not_null && 'not NULL', column.default !== null && `default ${column.default}`].filter(Boolean).join(', ')} />`)}</${Parameters}>
-        ${(statement || tooLarge) && html`<${Shown} statement=${statement} problem=${tooLarge} />`}
+        ${tooLarge && html`<p class="banner">${tooLarge}</p>`}
+        ${statement && html`<${Shown} statement=${statement} />`}
         <${Fault} of=${save.problem} />
         <div class="actions">${!isNew && html`<${Button} class="danger" needs="editor" onClick=${() => end(true)}>Delete row</${Button}>`}<span class="push"></span><${Button} onClick=${leave}>Cancel</${Button}><${Button} type="submit" class="main" needs="editor" busy=${save.busy} off=${may && !isNew && !changes.size && !Object.keys(errors).length} why="Nothing is changed yet.">Save row</${Button}></div>
       </${Form}>`

@@ -16,19 +16,18 @@ const bytesOf = (value) => Uint8Array.from(atob(value.base64), (character) => ch
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('').toUpperCase();
 
 /** A cell. A value of more than some hundred characters is shown in part, and says so. */
-export function Cell({ value, isCut, isOdd }) {
-  const type = isOdd ? 'real' : typeOf(value);
-  if (isOdd) return html`<td data-type="real" class="number" title="JSON has no such number">±∞</td>`;
+export function Cell({ value }) {
+  const type = typeOf(value);
   if (type === 'null') return html`<td data-type="null" class="null">NULL</td>`;
   if (type === 'integer' || type === 'real') return html`<td data-type=${type} class="number">${String(value)}</td>`;
   if (type === 'blob') {
     const bytes = bytesOf(value);
     const most = 24;
-    const cut = isCut || bytes.length > most;
-    return html`<td data-type="blob" data-cut=${cut ? '' : undefined} class="blob" title=${isCut ? 'Longer than shown' : size(bytes.length)}>X'${hex(bytes.subarray(0, most))}${cut ? '…' : ''}'</td>`;
+    const cut = bytes.length > most;
+    return html`<td data-type="blob" data-cut=${cut ? '' : undefined} class="blob" title=${bytes.length > shownCharacters ? 'Longer than shown' : size(bytes.length)}>X'${hex(bytes.subarray(0, most))}${cut ? '…' : ''}'</td>`;
   }
-  const cut = isCut || value.length > shownCharacters;
-  const shown = value.length > shownCharacters ? value.slice(0, /[\ud800-\udbff]/.test(value[shownCharacters - 1]) ? shownCharacters - 1 : shownCharacters) : value;
+  const cut = value.length > shownCharacters;
+  const shown = cut ? value.slice(0, /[\ud800-\udbff]/.test(value[shownCharacters - 1]) ? shownCharacters - 1 : shownCharacters) : value;
   return html`<td data-type="text" data-cut=${cut ? '' : undefined} class=${value === '' ? 'text none' : 'text'} dir="auto"><${Text} of=${shown} />${cut && html`<span class="more" title="Longer than shown">…</span>`}</td>`;
 }
 

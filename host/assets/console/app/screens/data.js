@@ -1,5 +1,5 @@
 // Tables, and the rows of one.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { begin } from 'app/router.js';
 import { NoDatabase, useBackend } from 'app/project.js';
@@ -17,21 +17,25 @@ function Tables({ project, backend }) {
   return html`<${Table} caption="Tables" columns=${['Table', 'Kind', 'Columns', 'Rows']} numbers=${[2, 3]} rows=${rows} />`;
 }
 
-// Rows that are too large together are asked for in smaller pages.
-const steps = [pageRows, 10, 1];
+// Rows that are too large together are asked for in smaller pages; where even cutting is too much, they are read whole.
+const attempts = [{ size: pageRows }, { size: 10 }, { size: 1 }, { size: 10, isWhole: true }, { size: 1, isWhole: true }];
+const isTooMuch = ({ code, reason }) => code === 'payload_too_large' || (code === 'statement_failed' && /value is longer/.test(reason ?? ''));
 
 async function read(project, table, isView, view) {
-  for (let step = 0; ; step++) {
-    const size = steps[step];
-    const asked = { ...view, offset: view.offset, limit: size + 1 };
+  let refused;
+  for (const { size, isWhole } of attempts) {
+    if (refused?.code === 'statement_failed' && !isWhole) continue;
+    const asked = { ...view, limit: size + 1, isWhole };
     const statement = isView ? selectView(table.name, asked) : selectRows(table, asked);
     try {
       const answer = await call('query_backend', { project, body: { ...statement, read_only: true } });
       return { ...answer, size, rows: answer.rows.slice(0, size), hasMore: answer.rows.length > size };
     } catch (error) {
-      if (error.code !== 'payload_too_large' || step + 1 === steps.length) throw error;
+      if (!isTooMuch(error)) throw error;
+      refused = error;
     }
   }
+  throw refused;
 }
 
 function Filter({ columns, filter, apply }) {
@@ -68,7 +72,8 @@ function Rows({ project, backend, name }) {
       if (mine === turn.current) setProblem(asProblem(error));
     }
   };
-  useEffect(() => {
+  // Before the screen is painted: an address is busy until its rows are there.
+  useLayoutEffect(() => {
     const done = begin();
     load().finally(done);
     return done;
@@ -93,11 +98,7 @@ function Rows({ project, backend, name }) {
   };
   const keys = (row) => Object.keys(row).filter((key) => /^k\d+$/.test(key)).map((key) => row[key]);
   const rows = page?.rows.map((row, at) => {
-    const cell = (column, place) => {
-      const letter = isView ? '' : row.shape[place];
-      const value = isView ? row[column] : row[`c${place}`];
-      return html`<${Cell} key=${place} value=${value} isCut=${letter !== letter.toLowerCase()} isOdd=${letter === 'r' && value === null} />`;
-    };
+    const cell = (column, place) => html`<${Cell} key=${place} value=${isView ? row[column] : row[`c${place}`]} />`;
     return html`<tr key=${at}>${!isFixed && html`<td class="row"><${Button} class="small" onClick=${() => setOpen({ key: keys(row) })}>Open row</${Button}></td>`}${columns.map(cell)}</tr>`;
   });
   const from = view.offset + 1;
