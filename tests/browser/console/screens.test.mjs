@@ -84,7 +84,7 @@ for (const width of [1280, 360]) {
 
 test('navigations lead everywhere, and the heading takes the focus', async () => {
   const { page, visit, close } = await service.open();
-  await visit(shop.path);
+  await visit(`${shop.path}/data`);
   const names = await page.getByRole('navigation', { name: 'Project', exact: true }).getByRole('link').allTextContents();
   for (const name of names.filter((one) => !one.startsWith('Workspace'))) {
     await link(page.getByRole('navigation', { name: 'Project', exact: true }), name).click();

@@ -13,9 +13,8 @@ async function load(project) {
 
 function Meter({ label, value, most, show = String }) {
   const share = most ? value / most : 0;
-  const id = `meter-${label.toLowerCase()}`;
-  return html`<div class="meter"><div class="over"><label for=${id}>${label}</label><span>${show(value)} of ${show(most)}</span></div>
-    <meter id=${id} min="0" max=${most || 1} value=${value} high=${most * 0.9} optimum="0">${Math.round(share * 100)} %</meter></div>`;
+  return html`<div class="meter"><div class="over"><strong>${label}</strong><span>${show(value)} of ${show(most)}</span></div>
+    <meter aria-label=${label} min="0" max=${most || 1} value=${value} high=${most * 0.9} optimum="0">${Math.round(share * 100)} %</meter></div>`;
 }
 
 /** What an agent needs to know; never a key, which it takes from its environment. */
