@@ -24,12 +24,18 @@ async function tabTo(page, name, { most = 120, back = false } = {}) {
   for (let turn = 0; turn < most; turn++) {
     const now = await focused(page);
     if (now === name || (name instanceof RegExp && name.test(now))) {
-      const isSeen = await page.evaluate(() => {
-        let element = document.activeElement;
-        while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
-        const style = getComputedStyle(element);
-        return style.outlineStyle !== 'none' || Boolean(element.closest('.cm-focused')) || element.localName === 'h1';
-      });
+      // An editor says a moment later that it has the focus.
+      const isSeen = await page
+        .waitForFunction(
+          () => {
+            let element = document.activeElement;
+            while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+            return getComputedStyle(element).outlineStyle !== 'none' || element.closest('.cm-focused') || element.localName === 'h1';
+          },
+          undefined,
+          { timeout: 1000 },
+        )
+        .catch(() => false);
       assert.ok(isSeen, `the focus on ${name} is not seen`);
       return;
     }

@@ -89,7 +89,7 @@ test('a viewer opens rows, runs what reads, and is refused nothing that was offe
 test('a key makes no workspace, and is told why', async () => {
   const { page, close } = await service.open();
   await link(page, 'New workspace').click();
-  await page.getByText('keys make no workspaces').waitFor();
+  await page.getByText('You are signed in with a key').waitFor();
   assert.equal(await button(page, 'Create').getAttribute('aria-disabled'), 'true');
   await close();
 });

@@ -31,7 +31,7 @@ export async function startConsole(options) {
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${said}`);
       return said && JSON.parse(said);
     },
-    open: (how) => openConsole(browser, origin, keys, how),
+    open: (how) => openConsole(browser, { origin, keys, sites: svc.url }, how),
     async stop() {
       await browser.close();
       await svc.stop();
@@ -43,13 +43,17 @@ export async function startConsole(options) {
  * Opens the console in a context of its own, signed in with a key of a role. `requests` are the operations that were called since
  * `visit` began.
  */
-async function openConsole(browser, origin, keys, { role = 'owner', key = keys[role], ...looks } = {}) {
+async function openConsole(browser, { origin, keys, sites }, { role = 'owner', key = keys[role], ...looks } = {}) {
   const opened = await openPage(browser, origin, looks);
   const { page, context } = opened;
   const requests = [];
+  const astray = [];
   page.on('request', (request) => {
-    const { pathname } = new URL(request.url());
+    const { pathname, origin: to, protocol } = new URL(request.url());
     if (pathname.startsWith('/api/')) requests.push(`${request.method()} ${pathname}`);
+    // A preview's frame asks the sites host, and the console itself nobody but its own.
+    const isPreview = to === sites && request.frame() !== page.mainFrame();
+    if (to !== origin && !isPreview && protocol !== 'blob:') astray.push(request.url());
   });
   if (key) {
     await page.goto(`${origin}/login`);
@@ -69,7 +73,8 @@ async function openConsole(browser, origin, keys, { role = 'owner', key = keys[r
     /** Closes the context, after a look at what must not have happened. */
     async close() {
       await context.close();
-      assert.deepEqual(opened.faults.filter((fault) => !opened.allowed?.some((one) => fault.includes(one))), []);
+      const isAllowed = (fault) => fault === `request to ${sites}` || opened.allowed?.some((one) => fault.includes(one));
+      assert.deepEqual([...opened.faults.filter((fault) => !isAllowed(fault)), ...astray], []);
     },
     allow(...texts) {
       (opened.allowed ??= []).push(...texts);

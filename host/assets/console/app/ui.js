@@ -252,17 +252,19 @@ export const whyNot = (needed) => `${articles[needed]} of the workspace may do t
 
 // ---- controls
 
-/** A button. One that the role may not press stays readable, and says who may. */
+/** A button. One that the role may not press, or that is off for now, stays where it is and says why. */
 export function Button({ needs, busy, off, why, children, onClick, type = 'button', ...rest }) {
   const id = useId();
   const may = useMay()(needs);
   const reason = may ? (off ? why : '') : whyNot(needs);
   const isOff = !may || off || busy;
+  // The screen itself says what viewers may not do; that something is for admins or owners is said beside it.
+  const isSaid = !may && needs !== 'editor' && !rest.class?.includes('small');
   const press = (event) => {
     if (isOff) event.preventDefault();
     else onClick?.(event);
   };
-  return html`<button type=${type} ...${rest} onClick=${press} aria-disabled=${isOff ? 'true' : undefined} aria-describedby=${reason ? id : rest['aria-describedby']} title=${reason || rest.title}>${children}</button>${reason && html`<span id=${id} class="hidden">${reason}</span>`}`;
+  return html`<button type=${type} ...${rest} onClick=${press} aria-disabled=${isOff ? 'true' : undefined} aria-describedby=${isSaid ? id : rest['aria-describedby']} title=${reason || rest.title}>${children}</button>${isSaid && html`<span id=${id} class="why">${reason}</span>`}`;
 }
 
 export function Switch({ label, on, onChange, needs, busy, hint }) {

@@ -33,7 +33,7 @@ const colours = HighlightStyle.define([
 
 const theme = EditorView.theme({
   '&': { color: 'var(--text)', backgroundColor: 'var(--field)', fontSize: '.875rem', height: '100%' },
-  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '1px' },
+  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.6', overflow: 'auto' },
   '.cm-content': { caretColor: 'var(--text)', padding: '.6rem 0' },
   '.cm-cursor': { borderLeftColor: 'var(--text)', borderLeftWidth: '2px' },
