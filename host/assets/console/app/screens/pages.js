@@ -25,7 +25,7 @@ function List({ project, pages }) {
       <td class="number">${page.visits.toLocaleString()}</td><td><${Time} at=${page.updated_at} /></td>
     </tr>`,
   );
-  const empty = html`<h2>No page yet</h2><p>Write one here with <a href="?new">New page</a>, send a file or a folder with <code>svc publish FILE --project …</code>, or have an agent call <code>manage_frontend</code> <code>create</code>.</p>`;
+  const empty = html`<h2>No page yet</h2><p>Write one here with <em>New page</em> above, send a file or a folder with <code>svc publish FILE --project …</code>, or have an agent call <code>manage_frontend</code> <code>create</code>.</p>`;
   return html`<${Table} caption="Pages" columns=${columns} numbers=${[4]} rows=${rows} empty=${empty} />`;
 }
 

@@ -32,7 +32,7 @@ const shell = 'svc init --template guest-book guest-book\ncd guest-book\nsvc dev
 
 function Beginning() {
   return html`<div class="empty"><h3>No project yet</h3>
-    <p>A project has pages on an origin of its own, and may have a database. Begin with one here: <a href="/new">New project</a> can make a guest book that works.</p>
+    <p>A project has pages on an origin of its own, and may have a database. Begin with one here: <em>New project</em> above can make a guest book that works.</p>
     <p>Or at a shell, with a folder that you keep:</p>
     <${Lines} text=${shell} />
     <p>Or have an agent do it: its tools are at <code>/mcp</code>, and <code>/llms.txt</code> says how.</p>
@@ -42,7 +42,7 @@ function Beginning() {
 function Nowhere() {
   const id = session.value?.me.user_id;
   return html`<div class="empty"><h2>You are in no workspace yet</h2>
-    <p>Make one of your own with <a href="/w/new">New workspace</a>, or have somebody add you to theirs. They need your id:</p>
+    <p>Make one of your own with <em>New workspace</em> above, or have somebody add you to theirs. They need your id:</p>
     <p class="row"><code><${Text} of=${id} /></code><${Button} class="small" onClick=${() => copy(id, 'your id')}>Copy id</${Button}></p>
   </div>`;
 }
@@ -50,7 +50,7 @@ function Nowhere() {
 export function Projects() {
   const all = useLoad('projects', load);
   const actions = html`<a class="button" href="/w/new">New workspace</a><a class="button main" href="/new">New project</a>`;
-  return html`<${Screen} title="Projects" actions=${all.value?.workspaces.length !== 0 && actions}>
+  return html`<${Screen} title="Projects" actions=${actions}>
     <${Loaded} load=${all}>${({ workspaces, projects }) =>
       workspaces.length
         ? workspaces.map((workspace) => html`<${Group} key=${workspace.id} workspace=${workspace} projects=${projects.filter((project) => project.workspace.id === workspace.id)} />`)
