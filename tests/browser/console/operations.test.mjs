@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -48,6 +49,8 @@ test('no file makes markup of text, or script of either', async () => {
   for (const name of await own()) {
     const source = await text(name);
     assert.doesNotMatch(source, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function|localStorage|document\.cookie/, name);
+    const checked = spawnSync(process.execPath, ['--input-type=module', '--check', '-'], { input: source, encoding: 'utf8' });
+    assert.equal(checked.status, 0, `${name}: ${checked.stderr}`);
     assert.ok(source.split('\n').length <= 400, `${name} has more than 400 lines`);
   }
   const page = await text('index.html');

@@ -33,7 +33,7 @@ export function Define({ project, name, action, version, schema, onDone }) {
     const { actions } = await call('define_actions', { project, body: body() });
     for (const drop of [dropSql, dropNote, dropDefaults]) drop();
     setTried(null);
-    onDone(actions.find((one) => one.name === name));
+    await onDone(actions.find((one) => one.name === name));
   });
   const problem = define.problem ?? attempt.problem;
   const inner = problem?.errors?.[0];

@@ -16,11 +16,18 @@ export function Editor({ label, value, onChange, onRun, kind, schema, needs, rea
   const place = useRef(null);
   const editor = useRef(null);
   const plain = useRef(null);
-  const latest = useRef({});
+  const latest = useRef({ value });
   const [made, setMade] = useState(undefined);
   const may = useMay()(needs);
   const isLocked = readOnly || !may;
-  latest.current = { value, onChange: (text) => onChange?.(keepBreaks(latest.current.value, text)), onRun };
+  // What was typed comes back as the value a little later, when more may be typed: it is told from a text that somebody else has set.
+  const typed = useRef([]);
+  latest.current.onRun = onRun;
+  latest.current.onChange = (text) => {
+    latest.current.value = keepBreaks(latest.current.value, text);
+    typed.current.push(latest.current.value);
+    onChange?.(latest.current.value);
+  };
   const described = [hint, !may && whyNot(needs)].filter(Boolean).join(' ');
   useLayoutEffect(() => {
     const done = begin();
@@ -52,7 +59,13 @@ export function Editor({ label, value, onChange, onRun, kind, schema, needs, rea
       editor.current?.destroy();
     };
   }, []);
-  useEffect(() => editor.current?.setText(value), [value, made]);
+  useLayoutEffect(() => {
+    const at = typed.current.lastIndexOf(value);
+    if (at >= 0) return void typed.current.splice(0, at + 1);
+    typed.current = [];
+    latest.current.value = value;
+    editor.current?.setText(value);
+  }, [value]);
   useEffect(() => editor.current?.setKind(kind, schema), [kind, schema, made]);
   useEffect(() => editor.current?.setReadOnly(isLocked), [isLocked, made]);
   useEffect(() => {

@@ -97,8 +97,8 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
       return undefined;
     }
     leave();
+    await onDone();
     say(isNew ? 'Inserted the row.' : 'Saved the row.');
-    onDone();
     return undefined;
   });
   const remove = async () => {
@@ -108,8 +108,8 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
       throw refuse('Somebody has changed the row meanwhile', 'Nothing was deleted. Look at it again.');
     }
     leave();
+    await onDone();
     say('Deleted the row.');
-    onDone();
   };
   const broken = columnOf(table, save.problem);
   const types = isNew ? ['default', 'auto', 'text', 'integer', 'real', 'blob', 'null'] : ['auto', 'text', 'integer', 'real', 'blob', 'null'];

@@ -11,8 +11,8 @@ function FileDialog({ at, path, onClose, onDone }) {
   const open = useRun(async () => setText(await (await call('get_file', { ...at, path })).text()));
   const store = useRun(async () => {
     await call('put_file', { ...at, path, bytes: new Blob([text]) });
+    await onDone();
     say(`Published ${path}.`);
-    onDone();
     onClose();
   });
   if (text === null && !open.busy && !open.problem) open.run();
@@ -38,9 +38,9 @@ export function Site({ project, page, content, onDone }) {
   });
   const put = useRun(async () => {
     await call('put_file', { ...at, path: path || file.name, bytes: file });
+    await onDone();
     say(`Published ${path || file.name}.`);
     setPath('');
-    onDone();
   });
   const all = Object.entries(content.files);
   const total = all.reduce((sum, [, one]) => sum + one.size, 0);
@@ -59,8 +59,8 @@ export function Site({ project, page, content, onDone }) {
     ${open && html`<${FileDialog} at=${at} path=${open} onClose=${() => setOpen(null)} onDone=${onDone} />`}
     ${ending && html`<${Ask} title="Delete file" onClose=${() => end(null)} work=${async () => {
       await call('delete_file', { ...at, path: ending });
+      await onDone();
       say(`Deleted ${ending}.`);
-      onDone();
     }}><p><code><${Text} of=${ending} /></code> goes at once. Roll back to an earlier revision to have it again.</p></${Ask}>`}
   </div>`;
 }

@@ -58,8 +58,8 @@ function Versions({ project, action, onDone }) {
   const back = useRun(async (version) => {
     const made = await call('rollback_action', { project, action: action.name, body: { version, expected_version: action.version } });
     see(null);
+    await onDone();
     say(`Version ${version} is back, as version ${made.version}.`);
-    onDone();
   });
   const rows = seen?.versions.map((one) => html`<tr key=${one.version}><th scope="row">${one.version}</th><td><${Time} at=${one.created_at} /></td><td><${Text} of=${one.note ?? ''} /></td><td><details><summary>Statement ${one.version}</summary><pre tabindex="0">${spelled(one.sql)}</pre></details></td>
     <td>${one.version !== action.version && html`<${Button} class="small" needs="editor" busy=${back.busy} onClick=${() => back.run(one.version)}>Bring back</${Button}>`}</td></tr>`);
@@ -72,9 +72,9 @@ export function Action({ project, action: name, query, about }) {
   const [isEnding, end] = useState(false);
   const may = useMay()('editor');
   const { action, visitors } = all.value ?? {};
-  const defined = (made) => {
+  const defined = async (made) => {
+    await all.reload();
     say(`Defined version ${made.version}.`);
-    all.reload();
   };
   const lead = action && html`<a href=${`/p/${project}/actions`}>All actions</a> · ${action.kind === 'write' ? 'writes' : 'reads'} · version ${action.version} · for ${action.requires_identity ? 'who is signed in' : 'anybody'}`;
   return html`<${Screen} title=${name} about=${about} lead=${lead} actions=${action && html`<${Button} class="danger" needs="editor" onClick=${() => end(true)}>Delete action</${Button}>`}>

@@ -19,10 +19,10 @@ function List({ project, actions, as }) {
 
 function New({ project, onDone }) {
   const [name, setName, dropName] = useDraft(`${project}:action:name`);
-  const done = (made) => {
+  const done = async (made) => {
     dropName();
+    await onDone();
     say(`Defined ${made.name}.`);
-    onDone();
     go(`/p/${project}/actions/${made.name}`);
   };
   return html`<section class="card"><h2>A new action</h2>

@@ -16,8 +16,8 @@ function Tools({ project, loaded, onDone }) {
   const { backend, pages, settings } = loaded;
   const turn = useRun(async (on) => {
     await call('update_backend', { project, body: { agents: on } });
-    say(on ? 'Agents may call the actions below.' : 'Agents may call nothing any more.');
     await onDone();
+    say(on ? 'Agents may call the actions below.' : 'Agents may call nothing any more.');
   });
   const tools = backend.actions.filter((action) => !action.requires_identity);
   const rows = tools.map((action) => html`<tr key=${action.name}><th scope="row"><a href=${`/p/${project}/actions/${action.name}`}>${action.name}</a></th><td>${action.kind === 'write' ? 'writes' : 'reads'}</td><td>${action.params.map((name) => html`<code key=${name}>${name}${name in action.defaults ? '?' : ''}</code> `)}</td><td>${action.note ? html`<${Text} of=${action.note} />` : html`<span class="quiet">No note: agents read only its name.</span>`}</td></tr>`);

@@ -24,14 +24,14 @@ function Domain({ project, domain, all, onDone }) {
   const [redirect, setRedirect] = useState(domain.redirect_to ?? '');
   const verify = useRun(async () => {
     const now = await call('verify_domain', { project, domain: domain.name });
+    await onDone();
     say(`${domain.name} is ${now.state}.`);
-    onDone();
   });
   const lead = useRun(async (to) => {
     setRedirect(to);
     await call('update_domain', { project, domain: domain.name, body: { redirect_to: to || null } });
+    await onDone();
     say(to ? `${domain.name} leads on to ${to}.` : `${domain.name} answers itself.`);
-    onDone();
   });
   const records = domain.records.map((one) => html`<tr key=${one.value}><td>${one.type}</td><td><code><${Text} of=${one.name} /></code></td><td><code><${Text} of=${one.value} /></code></td></tr>`);
   const others = all.filter((one) => one.name !== domain.name && one.state === 'active');
@@ -43,8 +43,8 @@ function Domain({ project, domain, all, onDone }) {
     <div class="actions"><${Button} class="danger" needs="editor" onClick=${() => end(true)} aria-label=${`Delete domain ${domain.name}`}>Delete domain</${Button}><${Button} needs="editor" busy=${verify.busy} onClick=${verify.run}>Verify<span class="hidden"> ${domain.name}</span></${Button}></div>
     ${ending && html`<${Ask} title="Delete domain" onClose=${() => end(false)} work=${async () => {
       await call('remove_domain', { project, domain: domain.name });
+      await onDone();
       say(`Deleted ${domain.name}.`);
-      onDone();
     }}><p><strong><${Text} of=${domain.name} /></strong> stops leading to this project at once.</p></${Ask}>`}</section>`;
 }
 
@@ -53,8 +53,8 @@ function Add({ project, onDone }) {
   const add = useRun(async () => {
     const made = await call('add_domain', { project, body: { name: name.trim() } });
     dropName();
+    await onDone();
     say(`Added ${made.name}. DNS must prove it now.`);
-    onDone();
   });
   return html`<section class="card"><h2>A new domain</h2><${Form} onSubmit=${add.run}><${Field} label="Host name" value=${name} onInput=${setName} required maxlength="253" needs="editor" autocomplete="off" placeholder="www.example.com" />
     <${Fault} of=${add.problem} /><div class="actions"><${Button} type="submit" class="main" needs="editor" busy=${add.busy}>Add domain</${Button}></div></${Form}></section>`;

@@ -45,15 +45,15 @@ function Past({ project, loaded, onDone }) {
     setUndo(answer.previous);
     setBack(0);
     setMore({ moments: [], before: null });
-    say(`The database is as it was ${spelled(shown(answer.restored_to))}.`);
     await onDone();
+    say(`The database is as it was ${spelled(shown(answer.restored_to))}.`);
   };
   const undoing = useRun(async () => {
     const answer = await call('restore_backend', { project, body: { at: undo } });
     setUndo(null);
     setBack(0);
-    say(`Undone: the database is as it was ${shown(answer.restored_to)}.`);
     await onDone();
+    say(`Undone: the database is as it was ${shown(answer.restored_to)}.`);
   });
   const chosen = moments[back];
   const rows = moments.slice(0, 200).map((moment, at) => {

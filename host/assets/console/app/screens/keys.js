@@ -13,8 +13,8 @@ function Make({ workspace, onDone }) {
   const make = useRun(async () => {
     setMade(await call('create_key', { workspace, body: { role, expires_in: end ? Number(end) : undefined, note: note || undefined } }));
     dropNote();
+    await onDone();
     say('Made a key.');
-    onDone();
   });
   return html`<section class="card"><h2>A new key</h2>${made && html`<${Credential} made=${made} onClose=${() => setMade(null)} />`}<${Form} onSubmit=${make.run}>
     <div class="pair"><${Field} label="Role" as="select" value=${role} onInput=${setRole} needs="admin" hint="An operator makes keys of admins and owners.">${options([['editor', 'Editor: changes projects'], ['viewer', 'Viewer: only reads']])}</${Field}><${Field} label="Ends" as="select" value=${end} onInput=${setEnd} needs="admin">${options(ends)}</${Field}></div>

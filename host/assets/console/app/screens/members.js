@@ -16,8 +16,8 @@ function Member({ workspace, member, onDone, onEnd }) {
   const may = useMay()('admin');
   const set = useRun(async (role) => {
     await call('set_role', { workspace, user: member.user_id, body: { role } });
+    await onDone();
     say(`${member.email ?? member.user_id} is ${role} now.`);
-    onDone();
   });
   const who = member.email ?? member.user_id;
   return html`<tr><th scope="row"><${Text} of=${who} />${member.user_id === session.value?.me.user_id ? html` <span class="tag">you</span>` : ''}</th><td><code>${member.user_id}</code></td>
@@ -31,8 +31,8 @@ function Add({ workspace, onDone }) {
   const add = useRun(async () => {
     await call('add_member', { workspace, body: { user_id: user.trim(), role } });
     dropUser();
+    await onDone();
     say('Added the member.');
-    onDone();
   });
   return html`<section class="card"><h2>A new member</h2><p class="quiet">Who wants in finds the own id at Projects, after signing in.</p><${Form} onSubmit=${add.run}>
     <div class="pair"><${Field} label="User id" value=${user} onInput=${setUser} required needs="admin" autocomplete="off" placeholder="usr_…" /><${Field} label="Role" as="select" value=${role} onInput=${setRole} needs="admin">${options(roles)}</${Field}></div>

@@ -66,15 +66,15 @@ function Source({ project, page, loaded, onDone }) {
     const answer = await call('create_revision', { project, page, body, key: sent.current.key });
     setMade(answer);
     dropNote();
+    await onDone();
     say(answer.deduplicated ? 'A revision with this source is there already.' : 'Saved the draft. Nobody sees it yet.');
-    onDone();
   });
   const publish = useRun(async () => {
     const done = await call('republish_frontend', { project, page, body: { content: text } });
     settle({ revision: done.active_revision_id, sha256: done.content_sha256 });
     setMade(null);
+    await onDone();
     say(`Published. ${done.url} has it.`);
-    onDone();
   });
   const takeLive = () => {
     setText(content.content);

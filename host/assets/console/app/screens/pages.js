@@ -75,8 +75,8 @@ function Claim({ project, onDone }) {
     const page = await call('claim_share', { project, body: { id: id.trim(), delete_token: token.trim() } });
     dropId();
     setToken('');
+    await onDone();
     say(`The share is the page ${page.slug} of this project now.`);
-    onDone();
   });
   return html`<section class="card" id="claim"><h2>A share becomes a page</h2><p class="quiet">A quick share keeps its slug and its visits, and does not end any more. Its deploy answered both of these.</p>
     <${Form} onSubmit=${claim.run}><div class="pair">

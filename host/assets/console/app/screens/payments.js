@@ -29,8 +29,8 @@ function Prices({ project, products, onDone }) {
   return html`<section><h2>Prices</h2><${Table} caption="Prices" numbers=${[2]} columns=${['Product', 'Label', 'Amount', 'Paid', 'Key', 'State', html`<span class="hidden">Actions</span>`]} rows=${rows} empty=${html`<h3>Nothing is for sale yet</h3><p>Add a price below, with <code>svc price add</code>, or have an agent call <code>manage_payments</code>. A page sells it with <code>svc.payments.checkout("key")</code>.</p>`} />
     ${ending && html`<${Ask} title="Withdraw" onClose=${() => end(null)} work=${async () => {
       await call('deactivate_price', { project, price: ending.id });
+      await onDone();
       say('Withdrew the price.');
-      onDone();
     }}><p>Nobody can buy <strong><${Text} of=${ending.product.name} />, <${Text} of=${ending.label} /></strong> any more. Who has bought it keeps it.</p></${Ask}>`}</section>`;
 }
 
@@ -45,8 +45,8 @@ function Add({ project, onDone }) {
     const body = { product_name: product, label, amount: Number(amount), currency: currency.trim(), key: key || undefined, recurring: Boolean(recurring), interval: recurring === 'year' ? 'year' : undefined };
     const price = await call('add_price', { project, body });
     for (const drop of [dropProduct, dropLabel, dropAmount, dropKey]) drop();
+    await onDone();
     say(`Added ${price.product.name}, ${price.label}.`);
-    onDone();
   });
   const amountText = /^\d+$/.test(amount) && /^[a-z]{3}$/i.test(currency) ? `That is ${money(Number(amount), currency)}.` : 'In the smallest unit, such as cents.';
   return html`<section class="card"><h2>A new price</h2><${Form} onSubmit=${add.run}>

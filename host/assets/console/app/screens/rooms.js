@@ -60,8 +60,8 @@ function Shown({ project, loaded, onDone }) {
   const isOn = backend.realtime.enabled;
   const turn = useRun(async (on) => {
     await call('update_backend', { project, body: { realtime: on } });
-    say(on ? 'Rooms are open.' : 'Rooms are closed, and everybody in them has left.');
     await onDone();
+    say(on ? 'Rooms are open.' : 'Rooms are closed, and everybody in them has left.');
   });
   return html`<div class="over"><${Switch} label="Realtime" on=${isOn} busy=${turn.busy} needs="editor" onChange=${turn.run} /><p class="quiet">${isOn ? `${count(backend.realtime.sockets, 'socket')} when this was opened` : ''}</p></div>
     <${Fault} of=${turn.problem} />

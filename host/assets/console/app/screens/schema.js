@@ -51,8 +51,8 @@ function Migrate({ project, backend, onDone }) {
     dropDdl();
     dropNote();
     setTried(null);
+    await onDone();
     say({ applied: `Applied migration ${answer.version}.`, already_applied: `It was applied before, as migration ${answer.version}.`, healed: `Recorded migration ${answer.version}.` }[answer.status]);
-    onDone();
   });
   const isTried = tried?.ddl === ddl;
   const problem = apply.problem ?? attempt.problem;
@@ -72,8 +72,8 @@ function Create({ project, onDone }) {
     const backend = await call('create_backend', { project, body: { ddl }, key: sent.current.key });
     remember(`known:${project}`, { ...known(`known:${project}`), backend: { id: backend.id } });
     dropDdl();
+    await onDone();
     say('Made the database.');
-    onDone();
   });
   return html`<section class="card"><h2>This project has no database yet</h2><p>Say which tables it begins with. At a shell, <code>svc backend create FILE.sql</code> does the same; an agent has <code>manage_backend</code> <code>create</code>.</p>
     <${Editor} label="Migration" value=${ddl} onChange=${setDdl} kind="sql" needs="editor" fault=${create.problem?.position} />

@@ -19,8 +19,8 @@ function Fields({ project, onDone }) {
     dropDescription(now.description ?? '');
     dropHome(now.home ?? '');
     dropProviders(list.join(', '));
+    await onDone();
     say('Saved.');
-    onDone();
   });
   const pages = [['', 'The oldest page'], ...project.members.map((page) => [page.slug, page.slug])];
   return html`<${Form} onSubmit=${save.run}>

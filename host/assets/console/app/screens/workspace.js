@@ -10,8 +10,8 @@ function Name({ workspace, detail, onDone }) {
   const save = useRun(async () => {
     const now = await call('update_workspace', { workspace, body: { display_name: name } });
     dropName(now.display_name);
+    await onDone();
     say('Saved.');
-    onDone();
   });
   return html`<${Form} onSubmit=${save.run}><${Field} label="Display name" value=${name} onInput=${setName} required maxlength="100" needs="admin" autocomplete="off" />
     <${Fault} of=${save.problem} /><div class="actions"><${Button} type="submit" class="main" needs="admin" busy=${save.busy}>Save</${Button}></div></${Form}>`;
