@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { Raw, read, write } from 'app/exact.js';
 import { Editor } from 'app/editor.js';
-import { Button, Fault, Field, Text, count, html, refuse, useDraft, useRun } from 'app/ui.js';
+import { refuse, useDraft, useRun } from 'app/load.js';
+import { Button, Fault, Field, Text, count, html } from 'app/ui.js';
 
 /** `action` is what there is, or nothing for a new one; `version` is what the change is made on top of. */
 export function Define({ project, name, action, version, schema, onDone }) {

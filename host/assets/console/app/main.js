@@ -4,7 +4,8 @@ import { useEffect, useErrorBoundary, useLayoutEffect, useState } from 'preact/h
 import { effect, signal } from '@preact/signals';
 import { address, arriving, go, isBusy } from 'app/router.js';
 import { config, findSession, isAtLeast, keepReturn, notice, roleIn, session, signOut, who } from 'app/session.js';
-import { Button, Fault, Role, Screen, Text, asProblem, forgetAnswers, html, fetchProject, known, message, spelled, useLoad, whyNot } from 'app/ui.js';
+import { asProblem, forgetAnswers, fetchProject, known, useLoad } from 'app/load.js';
+import { Button, Fault, Role, Screen, Text, html, message, spelled, whyNot } from 'app/ui.js';
 
 // Address, module, the component of it, and what it is told. `lean` screens need all three requests themselves.
 const routes = [

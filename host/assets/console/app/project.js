@@ -1,6 +1,7 @@
 // What several screens of a project ask for.
 import { call } from 'app/api.js';
-import { Empty, fetchProject, html, known, useLoad } from 'app/ui.js';
+import { fetchProject, known, useLoad } from 'app/load.js';
+import { Empty, html } from 'app/ui.js';
 
 /** Loads a project as it is now. */
 export const useProjectDetail = (project) => useLoad(`project:${project}`, () => fetchProject(project));

@@ -7,7 +7,8 @@ import { write } from 'app/exact.js';
 import { Parameters, ValueField } from 'app/fields.js';
 import { deleteRow, insertRow, selectRow, updateRow } from 'app/statements.js';
 import { affinity, asTyped, typeOf, typed } from 'app/values.js';
-import { Ask, Button, Dialog, Fault, Form, asProblem, html, refuse, say, spelled, useMay, useRun } from 'app/ui.js';
+import { asProblem, refuse, useRun } from 'app/load.js';
+import { Ask, Button, Dialog, Fault, Form, html, say, spelled, useMay } from 'app/ui.js';
 
 const natural = (column) => ({ any: 'auto', numeric: 'auto' })[affinity(column.type)] ?? affinity(column.type);
 

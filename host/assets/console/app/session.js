@@ -51,6 +51,13 @@ export async function refreshMe() {
   return me;
 }
 
+/** Takes the caller's workspaces from a list that says the same. */
+export function takeWorkspaces(workspaces) {
+  if (!session.value) return;
+  const memberships = workspaces.map(({ id, slug, role }) => ({ workspace: { id, slug }, role }));
+  keep({ ...session.value, me: { ...session.value.me, memberships } });
+}
+
 /** Ends the session in every tab; the key of a link is revoked. */
 export async function signOut() {
   const { kind, me, key_id } = session.value ?? {};

@@ -1,7 +1,8 @@
 // The files of a site: what is live, one at a time. Whole folders come by `svc publish`.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { Ask, Button, Dialog, Fault, Field, Form, Table, Text, count, html, save, say, size, useRun } from 'app/ui.js';
+import { useRun } from 'app/load.js';
+import { Ask, Button, Dialog, Fault, Field, Form, Table, Text, count, html, save, say, size } from 'app/ui.js';
 
 const isText = (type) => /^text\/|json|xml|javascript|yaml/.test(type);
 const maxText = 1_000_000;

@@ -8,7 +8,8 @@ import { write } from 'app/exact.js';
 import { asTyped, typeOf } from 'app/values.js';
 import { loadActions } from 'app/screens/actions.js';
 import { Binds, readBinds } from 'app/screens/sql.js';
-import { Ask, Button, Fault, Field, Form, Screen, Table, Text, Time, html, options, say, spelled, useDraft, useLoad, useMay, useRun } from 'app/ui.js';
+import { useDraft, useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Form, Screen, Table, Text, Time, html, options, say, spelled, useMay } from 'app/ui.js';
 
 async function load(project, name) {
   const [actions, people] = await Promise.all([loadActions(project), call('list_visitors', { project, query: { limit: 50 } })]);

@@ -3,7 +3,8 @@ import { call } from 'app/api.js';
 import { go } from 'app/router.js';
 import { hasBackend, NoDatabase } from 'app/project.js';
 import { Define } from 'app/define.js';
-import { Field, Loaded, Screen, Table, Text, html, say, useDraft, useLoad } from 'app/ui.js';
+import { useDraft, useLoad } from 'app/load.js';
+import { Field, Loaded, Screen, Table, Text, html, say } from 'app/ui.js';
 
 /** Loads the actions with their columns; null where there is no database. */
 export async function loadActions(project) {

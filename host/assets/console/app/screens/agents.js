@@ -4,7 +4,8 @@ import { call } from 'app/api.js';
 import { config } from 'app/session.js';
 import { Credential, ends } from 'app/credential.js';
 import { loadBackend, NoDatabase } from 'app/project.js';
-import { Button, Fault, Field, Form, Lines, Loaded, Screen, Switch, Table, Text, html, options, say, useLoad, useRun } from 'app/ui.js';
+import { useLoad, useRun } from 'app/load.js';
+import { Button, Fault, Field, Form, Lines, Loaded, Screen, Switch, Table, Text, html, options, say } from 'app/ui.js';
 
 async function load(project) {
   const [settings, backend] = await Promise.all([config(), loadBackend(project)]);

@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { isAtLeast, roleIn } from 'app/session.js';
-import { Button, Fault, Loaded, Screen, Table, Text, Time, html, known, useLoad, useRun, whyNot } from 'app/ui.js';
+import { known, useLoad, useRun } from 'app/load.js';
+import { Button, Fault, Loaded, Screen, Table, Text, Time, html, whyNot } from 'app/ui.js';
 
 async function load(workspace) {
   const [audit, people, keys] = await Promise.all([call('list_audit', { workspace }), call('get_workspace', { workspace }), call('list_keys', { workspace })]);

@@ -3,7 +3,8 @@ import { useRef, useState } from 'preact/hooks';
 import { call, newKey } from 'app/api.js';
 import { go } from 'app/router.js';
 import { isAtLeast, refreshMe, roleIn, session } from 'app/session.js';
-import { Button, Fault, Field, Form, Role, Screen, Text, html, options, remember, say, useDraft, useRun } from 'app/ui.js';
+import { remember, useDraft, useRun } from 'app/load.js';
+import { Button, Fault, Field, Form, Role, Screen, Text, html, options, say } from 'app/ui.js';
 
 const lives = [
   ['', 'For good'],

@@ -6,7 +6,8 @@ import { NoDatabase, useBackend } from 'app/project.js';
 import { maxColumns, operators, pageRows, selectRows, selectView } from 'app/statements.js';
 import { Cell } from 'app/values.js';
 import { Row } from 'app/row.js';
-import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, asProblem, count, html, options, useDraft, usePoll } from 'app/ui.js';
+import { asProblem, useDraft, usePoll } from 'app/load.js';
+import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, count, html, options } from 'app/ui.js';
 
 const isOurs = (name) => name.startsWith('svc_');
 

@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { config } from 'app/session.js';
-import { Ask, Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say, useDraft, useLoad, useRun } from 'app/ui.js';
+import { useDraft, useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say } from 'app/ui.js';
 
 async function load(project) {
   const settings = await config();

@@ -4,7 +4,8 @@ import { call } from 'app/api.js';
 import { go } from 'app/router.js';
 import { session } from 'app/session.js';
 import { loadBackend } from 'app/project.js';
-import { Dialog, Fault, Text, asProblem, html, known, remember } from 'app/ui.js';
+import { asProblem, known, remember } from 'app/load.js';
+import { Dialog, Fault, Text, html } from 'app/ui.js';
 
 const parts = ['Pages', 'Data', 'SQL', 'Schema', 'Actions', 'History', 'Rooms', 'Visitors', 'Payments', 'Agents', 'Domains', 'Settings'];
 

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { loadBackend, NoDatabase } from 'app/project.js';
 import { Bars } from 'app/plot.js';
-import { Ask, Button, Fault, Loaded, Screen, Table, Text, Time, count, html, say, size, spelled, useLoad, useRun } from 'app/ui.js';
+import { useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Loaded, Screen, Table, Text, Time, count, html, say, size, spelled } from 'app/ui.js';
 
 async function load(project) {
   const backend = await loadBackend(project);

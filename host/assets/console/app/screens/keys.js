@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { isAtLeast, roleIn, session } from 'app/session.js';
 import { Credential, ends } from 'app/credential.js';
-import { Ask, Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say, useDraft, useLoad, useRun, whyNot } from 'app/ui.js';
+import { useDraft, useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say, whyNot } from 'app/ui.js';
 
 function Make({ workspace, onDone }) {
   const [role, setRole] = useState('editor');

@@ -1,7 +1,8 @@
 // The newest calls, while they are in the server's memory.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { Button, Fault, Field, Loaded, Screen, Switch, Table, Text, Time, html, options, useLoad, usePoll, useRun } from 'app/ui.js';
+import { useLoad, usePoll, useRun } from 'app/load.js';
+import { Button, Fault, Field, Loaded, Screen, Switch, Table, Text, Time, html, options } from 'app/ui.js';
 
 const kinds = ['call', 'query', 'live', 'room', 'sign_in', 'payment', 'upload', 'tool'];
 const shown = 500;

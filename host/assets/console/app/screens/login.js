@@ -3,7 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 import { ask } from 'app/api.js';
 import { go } from 'app/router.js';
 import { config, notice, session, signIn, takeReturn, who } from 'app/session.js';
-import { Button, Fault, Field, Form, Screen, Text, html, say, useLoad, useRun } from 'app/ui.js';
+import { useLoad, useRun } from 'app/load.js';
+import { Button, Fault, Field, Form, Screen, Text, html, say } from 'app/ui.js';
 
 const pattern = /^svc_[0-9a-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/;
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

@@ -2,7 +2,8 @@
 import { call } from 'app/api.js';
 import { config } from 'app/session.js';
 import { loadBackend, useProjectDetail } from 'app/project.js';
-import { Fault, Lines, Loaded, Screen, Table, Text, Time, html, size, useLoad } from 'app/ui.js';
+import { useLoad } from 'app/load.js';
+import { Fault, Lines, Loaded, Screen, Table, Text, Time, html, size } from 'app/ui.js';
 import { Bars } from 'app/plot.js';
 
 async function load(project) {

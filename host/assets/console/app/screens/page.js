@@ -4,7 +4,8 @@ import { call, newKey } from 'app/api.js';
 import { go } from 'app/router.js';
 import { dropDraft, keepDraft, readDraft } from 'app/session.js';
 import { Editor } from 'app/editor.js';
-import { Ask, Button, Fault, Field, Loaded, Screen, Table, Text, Time, count, html, remember, say, spelled, useDraft, useLoad, useRun } from 'app/ui.js';
+import { remember, useDraft, useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Loaded, Screen, Table, Text, Time, count, html, say, spelled } from 'app/ui.js';
 import { Site } from 'app/site.js';
 
 async function load(project, page) {

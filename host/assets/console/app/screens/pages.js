@@ -2,7 +2,8 @@
 import { useRef, useState } from 'preact/hooks';
 import { call, newKey } from 'app/api.js';
 import { go } from 'app/router.js';
-import { Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say, useDraft, useLoad, useRun } from 'app/ui.js';
+import { useDraft, useLoad, useRun } from 'app/load.js';
+import { Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say } from 'app/ui.js';
 
 const types = [
   ['html', 'HTML'],

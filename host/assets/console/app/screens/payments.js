@@ -1,7 +1,8 @@
 // What the project sells, and who went to pay.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { Ask, Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say, useDraft, useLoad, useRun } from 'app/ui.js';
+import { useDraft, useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say } from 'app/ui.js';
 
 /** An amount in its currency; what no browser knows is told in minor units. */
 function money(amount, currency) {

@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { config } from 'app/session.js';
-import { Button, Fault, Loaded, Screen, Table, html, say, size, useLoad, usePoll, useRun } from 'app/ui.js';
+import { useLoad, usePoll, useRun } from 'app/load.js';
+import { Button, Fault, Loaded, Screen, Table, html, say, size } from 'app/ui.js';
 
 const load = async (workspace) => {
   const [settings, detail] = await Promise.all([config(), call('get_workspace', { workspace })]);

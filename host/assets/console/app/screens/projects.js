@@ -1,10 +1,12 @@
 // All projects that the caller sees, by workspace.
 import { call } from 'app/api.js';
-import { refreshMe, session } from 'app/session.js';
-import { Button, Lines, Loaded, Screen, Table, Text, Time, copy, count, html, remember, useLoad } from 'app/ui.js';
+import { session, takeWorkspaces } from 'app/session.js';
+import { remember, useLoad } from 'app/load.js';
+import { Button, Lines, Loaded, Screen, Table, Text, Time, copy, count, html } from 'app/ui.js';
 
 async function load() {
-  const [workspaces, projects] = await Promise.all([call('list_workspaces'), call('list_projects'), refreshMe()]);
+  const [workspaces, projects] = await Promise.all([call('list_workspaces'), call('list_projects')]);
+  takeWorkspaces(workspaces.workspaces);
   for (const project of projects.projects) remember(`known:${project.id}`, project);
   return { workspaces: workspaces.workspaces, projects: projects.projects };
 }

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { config } from 'app/session.js';
 import { Difference } from 'app/editor.js';
-import { Button, Fault, Field, Screen, Table, Text, Time, html, known, remember, say, useDraft, useLoad, useRun } from 'app/ui.js';
+import { known, remember, useDraft, useLoad, useRun } from 'app/load.js';
+import { Button, Fault, Field, Screen, Table, Text, Time, html, say } from 'app/ui.js';
 
 async function load(project, page, revision) {
   // The page's id never changes, so that one who came from the page has it.

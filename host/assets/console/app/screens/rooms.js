@@ -2,7 +2,8 @@
 import { useRef, useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { loadBackend, NoDatabase } from 'app/project.js';
-import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, count, html, say, useDraft, useLoad, usePoll, useRun } from 'app/ui.js';
+import { useDraft, useLoad, usePoll, useRun } from 'app/load.js';
+import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, count, html, say } from 'app/ui.js';
 
 const every = 2000;
 

@@ -4,7 +4,8 @@ import { call, newKey } from 'app/api.js';
 import { Editor } from 'app/editor.js';
 import { useBackend } from 'app/project.js';
 import { completions } from 'app/screens/sql.js';
-import { Ask, Button, Fault, Field, Loaded, Screen, Table, Text, Time, count, html, known, remember, save, say, spelled, useDraft, useRun } from 'app/ui.js';
+import { known, remember, useDraft, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Loaded, Screen, Table, Text, Time, count, html, save, say, spelled } from 'app/ui.js';
 
 const example = `CREATE TABLE notes (
   id INTEGER PRIMARY KEY,

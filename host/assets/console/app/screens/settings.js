@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { go } from 'app/router.js';
 import { useProjectDetail } from 'app/project.js';
-import { Ask, Button, Fault, Field, Form, Loaded, Screen, Text, Time, html, options, remember, say, spelled, useDraft, useRun } from 'app/ui.js';
+import { remember, useDraft, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Form, Loaded, Screen, Text, Time, html, options, say, spelled } from 'app/ui.js';
 
 function Fields({ project, onDone }) {
   const [name, setName, dropName] = useDraft(`${project.id}:name`, project.name);

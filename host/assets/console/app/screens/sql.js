@@ -8,7 +8,8 @@ import { NoDatabase, useBackend } from 'app/project.js';
 import { Result } from 'app/result.js';
 import { bindsOf, quote } from 'app/statements.js';
 import { typed } from 'app/values.js';
-import { Button, Fault, Loaded, Screen, Switch, html, spelled, useDraft, useRun } from 'app/ui.js';
+import { useDraft, useRun } from 'app/load.js';
+import { Button, Fault, Loaded, Screen, Switch, html, spelled } from 'app/ui.js';
 
 const types = ['auto', 'text', 'integer', 'real', 'blob', 'null'];
 const fresh = { type: 'auto', text: '', natural: 'auto' };

@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { Bars } from 'app/plot.js';
-import { Field, Loaded, Screen, Table, html, options, useLoad } from 'app/ui.js';
+import { useLoad } from 'app/load.js';
+import { Field, Loaded, Screen, Table, html, options } from 'app/ui.js';
 
 const spans = [
   ['1', 'The last day'],

@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { useProjectDetail } from 'app/project.js';
-import { Ask, Button, Fault, Loaded, Screen, Table, Text, Time, html, say, useLoad, useRun } from 'app/ui.js';
+import { useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Loaded, Screen, Table, Text, Time, html, say } from 'app/ui.js';
 
 export function Visitors({ project, about }) {
   const first = useLoad(`visitors:${project}`, () => call('list_visitors', { project }));

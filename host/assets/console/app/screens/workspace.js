@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { go } from 'app/router.js';
 import { refreshMe } from 'app/session.js';
-import { Ask, Button, Fault, Field, Form, Loaded, Screen, Time, count, html, say, useDraft, useLoad, useRun } from 'app/ui.js';
+import { useDraft, useLoad, useRun } from 'app/load.js';
+import { Ask, Button, Fault, Field, Form, Loaded, Screen, Time, count, html, say } from 'app/ui.js';
 
 function Name({ workspace, detail, onDone }) {
   const [name, setName, dropName] = useDraft(`${workspace}:display`, detail.display_name);
