@@ -1,15 +1,16 @@
 // What a statement answered: the rows, how many it changed, and the same as a file.
+import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { Cell, toCsv, toJson } from 'app/values.js';
+import { cell, toCsv, toJson } from 'app/values.js';
 import { Button, Table, Text, count, html, save } from 'app/ui.js';
 
 /** `took` are milliseconds; `name` is what files are called. */
 export function Result({ result, took, name = 'result', mayDownload = true }) {
   const [isAll, showAll] = useState(false);
-  const many = 100;
+  const many = 500;
   const rows = useMemo(() => {
     const shown = isAll ? result.rows : result.rows.slice(0, many);
-    return shown.map((row, at) => html`<tr key=${at}>${result.columns.map((column) => html`<${Cell} key=${column} value=${row[column]} />`)}</tr>`);
+    return shown.map((row, at) => h('tr', { key: at }, result.columns.map((column) => cell(row[column], column))));
   }, [result, isAll]);
   const heads = result.columns.map((column) => html`<${Text} of=${column} />`);
   const told = [

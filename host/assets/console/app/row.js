@@ -97,9 +97,9 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
       setStale(true);
       return undefined;
     }
-    leave();
     await onDone();
     say(isNew ? 'Inserted the row.' : 'Saved the row.');
+    leave();
     return undefined;
   });
   const remove = async () => {
@@ -108,9 +108,9 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
       await read(true);
       throw refuse('Somebody has changed the row meanwhile', 'Nothing was deleted. Look at it again.');
     }
-    leave();
     await onDone();
     say('Deleted the row.');
+    leave();
   };
   const broken = columnOf(table, save.problem);
   const types = isNew ? ['default', 'auto', 'text', 'integer', 'real', 'blob', 'null'] : ['auto', 'text', 'integer', 'real', 'blob', 'null'];

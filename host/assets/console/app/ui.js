@@ -16,6 +16,9 @@ export const html = htm.bind(h);
 const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
 const name = (character) => (character === '\0' ? '␀' : `⟪U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟫`);
 
+/** Whether a text has nothing to spell out. */
+export const isPlain = (text) => !unseen.test(text);
+
 /** Answers a text with its unseen characters spelled out. */
 export const spelled = (text) => (unseen.test(text) ? text.replace(new RegExp(unseen, 'g'), name) : text);
 

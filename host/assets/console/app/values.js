@@ -1,6 +1,7 @@
 // Values of a database: how they are shown, typed, and taken away as a file.
+import { h } from 'preact';
 import { Real, write } from 'app/exact.js';
-import { Text, html, size } from 'app/ui.js';
+import { Text, html, isPlain, size } from 'app/ui.js';
 
 /** Characters of a value that a table shows. */
 export const shownCharacters = 500;
@@ -15,20 +16,27 @@ export function typeOf(value) {
 const bytesOf = (value) => Uint8Array.from(atob(value.base64), (character) => character.charCodeAt(0));
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('').toUpperCase();
 
-/** A cell. A value of more than some hundred characters is shown in part, and says so. */
-export function Cell({ value }) {
+/**
+ * Draws a cell. A value of more than some hundred characters is shown in part, and says so. Tables have thousands of these, so that a cell
+ * is an element and no component; one of plain text has nothing inside but that text.
+ */
+export function cell(value, key) {
   const type = typeOf(value);
-  if (type === 'null') return html`<td data-type="null" class="null">NULL</td>`;
-  if (type === 'integer' || type === 'real') return html`<td data-type=${type} class="number">${String(value)}</td>`;
+  if (type === 'null') return h('td', { key, 'data-type': type, class: 'null' }, 'NULL');
+  if (type === 'integer' || type === 'real') return h('td', { key, 'data-type': type, class: 'number' }, String(value));
   if (type === 'blob') {
     const bytes = bytesOf(value);
     const most = 24;
-    const cut = bytes.length > most;
-    return html`<td data-type="blob" data-cut=${cut ? '' : undefined} class="blob" title=${bytes.length > shownCharacters ? 'Longer than shown' : size(bytes.length)}>X'${hex(bytes.subarray(0, most))}${cut ? '…' : ''}'</td>`;
+    const isCut = bytes.length > most;
+    const title = bytes.length > shownCharacters ? 'Longer than shown' : size(bytes.length);
+    return h('td', { key, 'data-type': type, 'data-cut': isCut ? '' : undefined, class: 'blob', title }, `X'${hex(bytes.subarray(0, most))}${isCut ? '…' : ''}'`);
   }
-  const cut = value.length > shownCharacters;
-  const shown = cut ? value.slice(0, /[\ud800-\udbff]/.test(value[shownCharacters - 1]) ? shownCharacters - 1 : shownCharacters) : value;
-  return html`<td data-type="text" data-cut=${cut ? '' : undefined} class=${value === '' ? 'text none' : 'text'} dir="auto"><${Text} of=${shown} />${cut && html`<span class="more" title="Longer than shown">…</span>`}</td>`;
+  if (value === '') return h('td', { key, 'data-type': type, class: 'text none' });
+  const isCut = value.length > shownCharacters;
+  const splits = isCut && /[\ud800-\udbff]/.test(value[shownCharacters - 1]);
+  const shown = isCut ? value.slice(0, splits ? shownCharacters - 1 : shownCharacters) : value;
+  if (!isCut && isPlain(shown)) return h('td', { key, 'data-type': type, class: 'text', dir: /[^ -~]/.test(shown) ? 'auto' : undefined }, shown);
+  return html`<td key=${key} data-type=${type} data-cut=${isCut ? '' : undefined} class="text" dir="auto"><${Text} of=${shown} />${isCut && html`<span class="more" title="Longer than shown">…</span>`}</td>`;
 }
 
 /** Answers what SQLite makes of a declared type. */

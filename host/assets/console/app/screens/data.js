@@ -4,7 +4,7 @@ import { call } from 'app/api.js';
 import { begin } from 'app/router.js';
 import { NoDatabase, useBackend } from 'app/project.js';
 import { maxColumns, operators, pageRows, selectRows, selectView } from 'app/statements.js';
-import { Cell } from 'app/values.js';
+import { cell } from 'app/values.js';
 import { Row } from 'app/row.js';
 import { asProblem, useDraft, usePoll } from 'app/load.js';
 import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, count, html, options } from 'app/ui.js';
@@ -99,8 +99,8 @@ function Rows({ project, backend, name }) {
   };
   const keys = (row) => Object.keys(row).filter((key) => /^k\d+$/.test(key)).map((key) => row[key]);
   const rows = page?.rows.map((row, at) => {
-    const cell = (column, place) => html`<${Cell} key=${place} value=${isView ? row[column] : row[`c${place}`]} />`;
-    return html`<tr key=${at}>${!isFixed && html`<td class="row"><${Button} class="small" onClick=${() => setOpen({ key: keys(row) })}>Open row</${Button}></td>`}${columns.map(cell)}</tr>`;
+    const draw = (column, place) => cell(isView ? row[column] : row[`c${place}`], place);
+    return html`<tr key=${at}>${!isFixed && html`<td class="row"><${Button} class="small" onClick=${() => setOpen({ key: keys(row) })}>Open row</${Button}></td>`}${columns.map(draw)}</tr>`;
   });
   const from = view.offset + 1;
   const inAll = backend.inventory.tables.find((one) => one.name === name)?.rows;

@@ -41,7 +41,7 @@ function Domain({ project, domain, all, onDone }) {
     ${domain.state !== 'active' && html`<${Table} caption=${`Records of ${domain.name}`} columns=${['Type', 'Name', 'Value']} rows=${records} />`}
     ${domain.state === 'active' && others.length > 0 && html`<${Field} label=${`Where ${domain.name} leads`} as="select" value=${redirect} needs="editor" onInput=${lead.run}>${options([['', 'It answers itself'], ...others.map((one) => [one.name, one.name])])}</${Field}>`}
     <${Fault} of=${verify.problem ?? lead.problem}>${verify.problem?.seen && html`<p>DNS shows now: ${verify.problem.seen.map((one) => `${one.type} ${one.name} ${one.value}`).join('; ') || 'nothing'}</p>`}</${Fault}>
-    <div class="actions"><${Button} class="danger" needs="editor" onClick=${() => end(true)} aria-label=${`Delete domain ${domain.name}`}>Delete domain</${Button}><${Button} needs="editor" busy=${verify.busy} onClick=${verify.run}>Verify<span class="hidden"> ${domain.name}</span></${Button}></div>
+    <div class="actions"><${Button} class="danger" needs="editor" onClick=${() => end(true)}>Delete domain</${Button}><${Button} needs="editor" busy=${verify.busy} onClick=${verify.run}>Verify</${Button}></div>
     ${ending && html`<${Ask} title="Delete domain" onClose=${() => end(false)} work=${async () => {
       await call('remove_domain', { project, domain: domain.name });
       await onDone();

@@ -95,7 +95,7 @@ export function SignIn() {
     ${(code || byLink.busy) && html`<section class="card"><h2>Your link</h2>
       <p>The link signs you in once, to the workspace that it was made for, until you sign out or for twelve hours.${session.value ? ' It takes the place of who is signed in now.' : ''}</p>
       <${Button} class="main" busy=${byLink.busy} onClick=${byLink.run}>Continue</${Button}></section>`}
-    <${Fault} of=${byLink.problem && { ...byLink.problem, title: 'The link does not work', detail: 'It was used already, or it is too old. Make a new one with svc console.' }} />
+    <${Fault} of=${byLink.problem?.status === 401 ? { code: 'unauthorized', title: 'The link does not work', detail: 'It was used already, or it is too old. Make a new one with svc console.' } : byLink.problem} />
     ${oauth && html`<section class="card"><h2>With your account</h2><p>At <${Text} of=${new URL(oauth.issuer).host} />, where this server's users are known.</p>
       <${Button} class=${code ? '' : 'main'} busy=${byIssuer.busy} onClick=${byIssuer.run}>Sign in</${Button}><${Fault} of=${byIssuer.problem} /></section>`}
     <section class="card"><h2>With a key</h2>
