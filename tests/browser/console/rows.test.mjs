@@ -129,6 +129,7 @@ test('rows are inserted, filtered, sorted and deleted', async () => {
   await button(asked, 'Cancel').click();
   await button(box, 'Delete row').click();
   await button(asked, 'Delete row').click();
+  await said(page).getByText('Deleted the row').waitFor();
   await box.waitFor({ state: 'detached' });
   assert.deepEqual((await query("SELECT count(*) AS n FROM notes WHERE text = 'Inserted here'")).rows, [{ n: 0 }]);
   await button(page, 'Remove filter').click();
