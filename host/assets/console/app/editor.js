@@ -1,7 +1,7 @@
 // A field for source or SQL: CodeMirror, loaded when the first one is opened. A plain text field stands in while it is on its way, and
 // where it cannot be had.
 import { useEffect, useLayoutEffect, useId, useRef, useState } from 'preact/hooks';
-import { begin } from 'app/router.js';
+import { begin } from 'app/load.js';
 import { keepBreaks } from 'app/breaks.js';
 import { html, useMay, whyNot } from 'app/ui.js';
 

@@ -2,9 +2,8 @@
 import { render } from 'preact';
 import { useEffect, useErrorBoundary, useLayoutEffect, useState } from 'preact/hooks';
 import { effect, signal } from '@preact/signals';
-import { address, arriving, go, isBusy } from 'app/router.js';
 import { config, findSession, isAtLeast, keepReturn, notice, roleIn, session, signOut, who } from 'app/session.js';
-import { asProblem, forgetAnswers, fetchProject, known, useLoad } from 'app/load.js';
+import { address, arriving, go, isBusy, asProblem, forgetAnswers, fetchProject, known, useLoad } from 'app/load.js';
 import { Button, Fault, Role, Screen, Text, html, message, spelled, whyNot } from 'app/ui.js';
 
 // Address, module, the component of it, and what it is told. `lean` screens need all three requests themselves.

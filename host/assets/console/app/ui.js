@@ -4,8 +4,7 @@ import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 
 import { createContext } from 'preact';
 import { signal } from '@preact/signals';
 import htm from 'htm';
-import { travelled } from 'app/router.js';
-import { useRun } from 'app/load.js';
+import { travelled, useRun } from 'app/load.js';
 import { isAtLeast } from 'app/session.js';
 
 export const html = htm.bind(h);

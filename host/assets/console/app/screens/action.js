@@ -1,14 +1,13 @@
 // One action: its statement, a call of it as somebody, and its versions.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { go } from 'app/router.js';
 import { Define } from 'app/define.js';
 import { Result } from 'app/result.js';
 import { write } from 'app/exact.js';
 import { asTyped, typeOf } from 'app/values.js';
 import { loadActions } from 'app/screens/actions.js';
 import { Binds, readBinds } from 'app/screens/sql.js';
-import { useDraft, useLoad, useRun } from 'app/load.js';
+import { go, useDraft, useLoad, useRun } from 'app/load.js';
 import { Ask, Button, Fault, Field, Form, Screen, Table, Text, Time, html, options, say, spelled, useMay } from 'app/ui.js';
 
 async function load(project, name) {

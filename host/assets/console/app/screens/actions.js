@@ -1,9 +1,8 @@
 // What visitors may call: the list, and a new one.
 import { call } from 'app/api.js';
-import { go } from 'app/router.js';
 import { hasBackend, NoDatabase } from 'app/project.js';
 import { Define } from 'app/define.js';
-import { useDraft, useLoad } from 'app/load.js';
+import { go, useDraft, useLoad } from 'app/load.js';
 import { Field, Loaded, Screen, Table, Text, html, say } from 'app/ui.js';
 
 /** Loads the actions with their columns; null where there is no database. */

@@ -1,9 +1,8 @@
 // A new project, with something to begin with; and a new workspace.
 import { useRef, useState } from 'preact/hooks';
 import { call, newKey } from 'app/api.js';
-import { go } from 'app/router.js';
 import { isAtLeast, refreshMe, roleIn, session } from 'app/session.js';
-import { remember, useDraft, useRun } from 'app/load.js';
+import { go, remember, useDraft, useRun } from 'app/load.js';
 import { Button, Fault, Field, Form, Role, Screen, Text, html, options, say } from 'app/ui.js';
 
 const lives = [

@@ -1,12 +1,12 @@
 // Tables, and the rows of one.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { begin } from 'app/router.js';
 import { NoDatabase, useBackend } from 'app/project.js';
 import { maxColumns, operators, pageRows, selectRows, selectView } from 'app/statements.js';
 import { cell } from 'app/values.js';
+import { write } from 'app/exact.js';
 import { Row } from 'app/row.js';
-import { asProblem, useDraft, usePoll } from 'app/load.js';
+import { begin, asProblem, useDraft, usePoll } from 'app/load.js';
 import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, count, html, options } from 'app/ui.js';
 
 const isOurs = (name) => name.startsWith('svc_');
@@ -100,7 +100,8 @@ function Rows({ project, backend, name }) {
   const keys = (row) => Object.keys(row).filter((key) => /^k\d+$/.test(key)).map((key) => row[key]);
   const rows = page?.rows.map((row, at) => {
     const draw = (column, place) => cell(isView ? row[column] : row[`c${place}`], place);
-    return html`<tr key=${at}>${!isFixed && html`<td class="row"><${Button} class="small" onClick=${() => setOpen({ key: keys(row) })}>Open row</${Button}></td>`}${columns.map(draw)}</tr>`;
+    // A row keeps its own element, so that nobody presses what another row has just become.
+    return html`<tr key=${isView ? at : write(keys(row))}>${!isFixed && html`<td class="row"><${Button} class="small" onClick=${() => setOpen({ key: keys(row) })}>Open row</${Button}></td>`}${columns.map(draw)}</tr>`;
   });
   const from = view.offset + 1;
   const inAll = backend.inventory.tables.find((one) => one.name === name)?.rows;

@@ -1,10 +1,9 @@
 // A field that leads anywhere: projects, and the pages, tables and actions of the one that the reader is in.
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { go } from 'app/router.js';
 import { session } from 'app/session.js';
 import { loadBackend } from 'app/project.js';
-import { asProblem, known, remember } from 'app/load.js';
+import { go, asProblem, known, remember } from 'app/load.js';
 import { Dialog, Fault, Text, html } from 'app/ui.js';
 
 const parts = ['Pages', 'Data', 'SQL', 'Schema', 'Actions', 'History', 'Rooms', 'Visitors', 'Payments', 'Agents', 'Domains', 'Settings'];

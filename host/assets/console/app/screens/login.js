@@ -1,9 +1,8 @@
 // Signing in: by a key, at the issuer, or by a link that is used once.
 import { useEffect, useState } from 'preact/hooks';
 import { ask } from 'app/api.js';
-import { go } from 'app/router.js';
 import { config, notice, session, signIn, takeReturn, who } from 'app/session.js';
-import { useLoad, useRun } from 'app/load.js';
+import { go, useLoad, useRun } from 'app/load.js';
 import { Button, Fault, Field, Form, Screen, Text, html, say } from 'app/ui.js';
 
 const pattern = /^svc_[0-9a-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/;

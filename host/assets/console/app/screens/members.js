@@ -2,8 +2,7 @@
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { refreshMe, session } from 'app/session.js';
-import { go } from 'app/router.js';
-import { useDraft, useLoad, useRun } from 'app/load.js';
+import { go, useDraft, useLoad, useRun } from 'app/load.js';
 import { Ask, Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say, useMay } from 'app/ui.js';
 
 export const roles = [

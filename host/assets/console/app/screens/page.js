@@ -1,10 +1,9 @@
 // One page: its source, its revisions, and what was ever live.
 import { useRef, useState } from 'preact/hooks';
 import { call, newKey } from 'app/api.js';
-import { go } from 'app/router.js';
 import { dropDraft, keepDraft, readDraft } from 'app/session.js';
 import { Editor } from 'app/editor.js';
-import { remember, useDraft, useLoad, useRun } from 'app/load.js';
+import { go, remember, useDraft, useLoad, useRun } from 'app/load.js';
 import { Ask, Button, Fault, Field, Loaded, Screen, Table, Text, Time, count, html, say, spelled } from 'app/ui.js';
 import { Site } from 'app/site.js';
 

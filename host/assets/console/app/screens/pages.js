@@ -1,8 +1,7 @@
 // The pages and sites of a project: the list, a new one, and a share that becomes one.
 import { useRef, useState } from 'preact/hooks';
 import { call, newKey } from 'app/api.js';
-import { go } from 'app/router.js';
-import { useDraft, useLoad, useRun } from 'app/load.js';
+import { go, useDraft, useLoad, useRun } from 'app/load.js';
 import { Button, Fault, Field, Form, Loaded, Screen, Table, Text, Time, html, options, say } from 'app/ui.js';
 
 const types = [

@@ -1,9 +1,8 @@
 // What a project is called, where its origin leads, who may sign in, and its end.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { go } from 'app/router.js';
 import { useProjectDetail } from 'app/project.js';
-import { remember, useDraft, useRun } from 'app/load.js';
+import { go, remember, useDraft, useRun } from 'app/load.js';
 import { Ask, Button, Fault, Field, Form, Loaded, Screen, Text, Time, html, options, say, spelled } from 'app/ui.js';
 
 function Fields({ project, onDone }) {

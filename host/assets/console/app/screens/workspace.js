@@ -1,9 +1,8 @@
 // What a workspace is called, and its end.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { go } from 'app/router.js';
 import { refreshMe } from 'app/session.js';
-import { useDraft, useLoad, useRun } from 'app/load.js';
+import { go, useDraft, useLoad, useRun } from 'app/load.js';
 import { Ask, Button, Fault, Field, Form, Loaded, Screen, Time, count, html, say } from 'app/ui.js';
 
 function Name({ workspace, detail, onDone }) {
