@@ -30,7 +30,7 @@ async function read(project, table, isView, view) {
     const statement = isView ? selectView(table.name, asked) : selectRows(table, asked);
     try {
       const answer = await call('query_backend', { project, body: { ...statement, read_only: true } });
-      return { ...answer, size, rows: answer.rows.slice(0, size), hasMore: answer.rows.length > size };
+      return { ...answer, size, offset: view.offset, rows: answer.rows.slice(0, size), hasMore: answer.rows.length > size };
     } catch (error) {
       if (!isTooMuch(error)) throw error;
       refused = error;
@@ -103,15 +103,14 @@ function Rows({ project, backend, name }) {
     // A row keeps its own element, so that nobody presses what another row has just become.
     return html`<tr key=${isView ? at : write(keys(row))}>${!isFixed && html`<td class="row"><${Button} class="small" onClick=${() => setOpen({ key: keys(row) })}>Open row</${Button}></td>`}${columns.map(draw)}</tr>`;
   });
-  const from = view.offset + 1;
   const inAll = backend.inventory.tables.find((one) => one.name === name)?.rows;
   return html`
     ${!isView && html`<${Filter} columns=${columns} filter=${view.filter} apply=${(filter) => go({ filter, offset: 0 })} />`}
-    <div class="over"><p class="quiet">${page ? (page.rows.length ? `Rows ${from} to ${view.offset + page.rows.length}` : 'No rows here') : ''}${inAll !== undefined && !view.filter ? ` of ${inAll.toLocaleString()}` : ''}${table && table.columns.length > maxColumns ? `; the first ${maxColumns} of ${count(table.columns.length, 'column')}` : ''}${isView ? '; a view is read only' : ''}${isOurs(name) ? '; the server keeps this table' : ''}.</p>
+    <div class="over"><p class="quiet">${page ? (page.rows.length ? `Rows ${page.offset + 1} to ${page.offset + page.rows.length}` : 'No rows here') : ''}${inAll !== undefined && !view.filter ? ` of ${inAll.toLocaleString()}` : ''}${table && table.columns.length > maxColumns ? `; the first ${maxColumns} of ${count(table.columns.length, 'column')}` : ''}${isView ? '; a view is read only' : ''}${isOurs(name) ? '; the server keeps this table' : ''}.</p>
       <div class="actions"><${Switch} label="Live" on=${live} onChange=${setLive} />${!isFixed && html`<${Button} class="main" needs="editor" onClick=${() => setOpen({})}>Insert row</${Button}>`}</div></div>
     <${Fault} of=${problem} />
     ${rows && html`<${Table} caption="Rows" columns=${isFixed ? heads : [html`<span class="hidden">Row</span>`, ...heads]} sort=${sorted} rows=${rows} class="dense" empty=${!rows.length && html`<p>${view.filter ? 'No row fits the filter.' : 'There are no rows.'}</p>`} />`}
-    ${page && html`<div class="actions"><${Button} off=${view.offset === 0} why="This is the first page." onClick=${() => go({ offset: Math.max(0, view.offset - page.size) })}>Previous page</${Button}><${Button} off=${!page.hasMore} why="This is the last page." onClick=${() => go({ offset: view.offset + page.size })}>Next page</${Button}></div>`}
+    ${page && html`<div class="actions"><${Button} off=${page.offset === 0} why="This is the first page." onClick=${() => go({ offset: Math.max(0, page.offset - page.size) })}>Previous page</${Button}><${Button} off=${!page.hasMore} why="This is the last page." onClick=${() => go({ offset: page.offset + page.size })}>Next page</${Button}></div>`}
     ${open && html`<${Row} project=${project} table=${table} rowKey=${open.key} onClose=${() => setOpen(null)} onDone=${load} />`}`;
 }
 
