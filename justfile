@@ -140,3 +140,7 @@ image name="svc": static
 screenshots:
     cargo build --locked --bin svc
     cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs && node pictures.mjs
+
+# Make the console's libraries and its editor anew (needs Node 20 or newer); `just console --check` only compares
+console *arguments:
+    cd host/assets/console/editor && npm ci --no-audit --no-fund && node build.mjs {{arguments}}
