@@ -197,6 +197,30 @@ impl DeviceKey {
 }
 
 impl Authenticator {
+    /// Makes a device whose new passkeys have an algorithm.
+    pub fn with_algorithm(algorithm: PasskeyAlgorithm) -> Self {
+        Self {
+            algorithm,
+            ..Self::default()
+        }
+    }
+
+    /// Makes a device that has signed so often.
+    pub fn with_counter(counter: u32) -> Self {
+        Self {
+            counter,
+            ..Self::default()
+        }
+    }
+
+    /// Makes a device that lies.
+    pub fn with_lies(lies: PasskeyLies) -> Self {
+        Self {
+            lies,
+            ..Self::default()
+        }
+    }
+
     /// Makes a passkey on a page of `origin`; returns the credential as JSON.
     ///
     /// # Panics

@@ -65,7 +65,7 @@ struct SmtpState {
 pub struct FakeSmtp {
     address: SocketAddr,
     state: Arc<Mutex<SmtpState>>,
-    /// What STARTTLS leads to, if the server offers it.
+    /// Configuration of TLS behind STARTTLS, if the server offers it.
     tls: Option<TlsAcceptor>,
 }
 

@@ -79,7 +79,7 @@ async fn over_https_only_the_pages_own_host_sets_them() {
         attributes,
         [
             "HttpOnly",
-            "Max-Age=600",
+            "Max-Age=1260",
             "Path=/",
             "SameSite=Lax",
             "Secure"

@@ -113,10 +113,7 @@ async fn who_has_a_passkey_is_known_again_by_every_algorithm() {
     .into_iter()
     .enumerate()
     {
-        let mut device = Authenticator {
-            algorithm,
-            ..Authenticator::default()
-        };
+        let mut device = Authenticator::with_algorithm(algorithm);
         let mut browser = passkeys.create(&mut device, " Ada Lovelace ").await;
         let user = book.user(&mut browser).await;
         assert_eq!(user["provider"], "passkey", "{algorithm:?}");
@@ -304,10 +301,7 @@ async fn a_device_that_lies_signs_nobody_in() {
     let passkeys = Passkeys::start().await;
     let book = &passkeys.book;
     let error = |code: &str| book.url(&format!("?a=b&auth_error={code}"));
-    let mut device = Authenticator {
-        counter: 10,
-        ..Authenticator::default()
-    };
+    let mut device = Authenticator::with_counter(10);
     // A new passkey.
     let mut wrong = lies(&passkeys);
     for algorithm in [-35, -36, -65_535, 0] {
@@ -320,10 +314,7 @@ async fn a_device_that_lies_signs_nobody_in() {
     }
     for (code, lie) in wrong {
         let said = format!("{lie:?}");
-        let mut liar = Authenticator {
-            lies: lie,
-            ..Authenticator::default()
-        };
+        let mut liar = Authenticator::with_lies(lie);
         let mut sign_in = passkeys.begin().await;
         let (end, _) = sign_in.create(&mut liar, passkeys.sites(), "Eve").await;
         assert_eq!(end, error(code), "{said}");
