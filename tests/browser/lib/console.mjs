@@ -8,7 +8,9 @@ const pattern = process.env.SVC_CONSOLE_ORIGIN ?? 'http://console.localhost:{por
 
 /** Starts a server and a browser, and makes a workspace with a key of each role. */
 export async function startConsole(options) {
-  const [svc, browser] = await Promise.all([startSvc(options), startBrowser()]);
+  // One after the other: a server that does not start leaves no browser behind.
+  const svc = await startSvc(options);
+  const browser = await startBrowser();
   const origin = pattern.replace('{port}', new URL(svc.url).port);
   await svc.operate('namespace', 'create', 'acme', '--plan', 'pro');
   const makeKey = async (role) => (await svc.operate('key', 'create', 'acme', '--role', role)).credential;
