@@ -106,13 +106,10 @@ test('rooms are closed, opened, and spoken into', async () => {
   await close();
 });
 
-test('a visitor is listed, called as, and forgotten', async () => {
-  const { svc } = service;
-  // The provider of a server in development is not there: a visitor is made by none, and the screen says how one comes.
+test('without visitors the screen says how one comes', async () => {
   const { page, visit, close } = await service.open();
   await visit(`${shop.path}/visitors`);
   await page.getByText('Nobody has signed in yet').waitFor();
-  assert.ok(svc);
   await close();
 });
 
