@@ -228,7 +228,7 @@ impl MailServer {
             MailSecurity::StartTls => Tls::Required(parameters()?),
             MailSecurity::Plain => Tls::None,
         };
-        // What the server is told of this one: a name that mails are from.
+        // Name by which this machine greets the server: that of the address that mails are from.
         let hello = ClientId::Domain(self.from.domain().to_owned());
         let builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(self.host.clone())
             .port(self.port)

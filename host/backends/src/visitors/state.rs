@@ -221,7 +221,7 @@ mod tests {
         ] {
             assert_eq!(ours.open(text), None, "{text}");
         }
-        // What is sealed for another purpose is none.
+        // A text that is sealed for another purpose is no state.
         let other = ours.seal_for(b"other", &sign_in, &Random::system());
         assert_eq!(ours.open(&other.unwrap()), None);
         // The content is encrypted.

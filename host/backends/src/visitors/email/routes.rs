@@ -20,8 +20,8 @@ use crate::http::problem_page;
 use crate::outbound::mail::MailAddress;
 use crate::visitors::Visitors;
 use crate::visitors::cookies;
+use crate::visitors::own_pages::OwnPageSignIn;
 use crate::visitors::own_pages::routes::{OwnPage, end_response, see_other};
-use crate::visitors::own_pages::{OwnPageEnd, OwnPageSignIn};
 use crate::visitors::routes::single_query_value;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -66,12 +66,7 @@ pub async fn show(
     let state = single_query_value(uri.query(), "state")?;
     let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(&headers, secure);
-    let found = async {
-        let kind = ProviderKind::Email;
-        let at = visitors.own_page_sign_in(kind, state, browser).await?;
-        visitors.check_own_page_time(&at)?;
-        Ok::<_, OwnPageEnd>(at)
-    };
+    let found = visitors.current_own_page_sign_in(ProviderKind::Email, state, browser);
     match found.await {
         Ok(at) => page_response(StatusCode::OK, &at, pages::address_form(&at, "", None)),
         Err(end) => end_response(end),

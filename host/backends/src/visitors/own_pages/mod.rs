@@ -98,6 +98,21 @@ impl Visitors {
         })
     }
 
+    /// Does what [`Visitors::own_page_sign_in`] does, for a sign-in that may still go on.
+    ///
+    /// # Errors
+    /// [`OwnPageEnd`], also because it took too long.
+    pub(super) async fn current_own_page_sign_in(
+        &self,
+        kind: ProviderKind,
+        state: Option<String>,
+        browser: Option<&str>,
+    ) -> Result<OwnPageSignIn, OwnPageEnd> {
+        let at = self.own_page_sign_in(kind, state, browser).await?;
+        self.check_own_page_time(&at)?;
+        Ok(at)
+    }
+
     /// Checks that a sign-in may still go on.
     ///
     /// # Errors

@@ -61,14 +61,8 @@ pub async fn show(
     check_own_page(&headers)?;
     let state = single_query_value(uri.query(), "state")?;
     let browser = cookies::browser_token(&headers, visitors.infra.config.secure);
-    let found = visitors
-        .own_page_sign_in(ProviderKind::Passkey, state, browser)
-        .await;
-    let shown = found.and_then(|at| {
-        visitors.check_own_page_time(&at)?;
-        Ok(at)
-    });
-    match shown {
+    let found = visitors.current_own_page_sign_in(ProviderKind::Passkey, state, browser);
+    match found.await {
         Ok(at) => page_response(&visitors, &at, StatusCode::OK, ("", None)),
         Err(end) => end_response(end),
     }
@@ -100,14 +94,8 @@ pub async fn submit(
     let state = single_query_value(uri.query(), "state")?;
     let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(body.headers(), secure).map(str::to_owned);
-    let found = visitors
-        .own_page_sign_in(ProviderKind::Passkey, state, browser.as_deref())
-        .await;
-    let checked = found.and_then(|at| {
-        visitors.check_own_page_time(&at)?;
-        Ok(at)
-    });
-    let at = match checked {
+    let found = visitors.current_own_page_sign_in(ProviderKind::Passkey, state, browser.as_deref());
+    let at = match found.await {
         Ok(at) => at,
         Err(end) => return end_response(end),
     };

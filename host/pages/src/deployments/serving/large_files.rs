@@ -1,4 +1,4 @@
-//! Large files of sites, which are read object by object as they are sent: whoever reads a file finds the objects that others have read.
+//! Large files of sites, which are read object by object as they are sent. Readers of one file share its objects.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Texts of the mails.
 
-use maud::{DOCTYPE, html};
+use maud::{DOCTYPE, Markup, html};
 
 /// Style of the code in a mail, which knows no style sheet.
 const CODE_STYLE: &str = "font-size: 2em; letter-spacing: 0.2em; font-family: monospace";
@@ -25,21 +25,14 @@ pub(super) fn code_mail(code: &str, project: &str, place: &str) -> MailContent {
     MailContent {
         subject: "Your code to sign in".to_owned(),
         text: format!("{asked}\n\n{code}\n\n{rules}\n{other}\n"),
-        html: html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    title { "Your code to sign in" }
-                }
-                body style=(TEXT_STYLE) {
-                    p { (asked) }
-                    p style=(CODE_STYLE) { (code) }
-                    p { (rules) br; (other) }
-                }
-            }
-        }
-        .into_string(),
+        html: html_document(
+            "Your code to sign in",
+            &html! {
+                p { (asked) }
+                p style=(CODE_STYLE) { (code) }
+                p { (rules) br; (other) }
+            },
+        ),
     }
 }
 
@@ -49,18 +42,23 @@ pub(super) fn test_mail() -> MailContent {
     MailContent {
         subject: "A test of your mail server".to_owned(),
         text: format!("{said}\n"),
-        html: html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    title { "A test of your mail server" }
-                }
-                body style=(TEXT_STYLE) { p { (said) } }
-            }
-        }
-        .into_string(),
+        html: html_document("A test of your mail server", &html! { p { (said) } }),
     }
+}
+
+/// Writes the document of a mail in HTML.
+fn html_document(title: &str, content: &Markup) -> String {
+    let document = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                title { (title) }
+            }
+            body style=(TEXT_STYLE) { (content) }
+        }
+    };
+    document.into_string()
 }
 
 /// Returns an owner's text as one line, so that it cannot look like the rest of the mail.
