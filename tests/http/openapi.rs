@@ -149,6 +149,7 @@ async fn every_route_is_in_it_and_answers() {
         "GET /_svc/preview",
         "GET /_svc/docs/",
         "GET /_svc/docs/{guide}",
+        "GET /_svc/docs/search.json",
         "POST /_svc/preview",
         "POST /api/v1/projects/{id}/backend",
         "GET /api/v1/projects/{id}/backend",

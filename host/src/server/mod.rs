@@ -21,6 +21,7 @@ mod proxy_tests;
 mod redirect;
 #[cfg(test)]
 mod regate_tests;
+mod request_kind;
 mod standby;
 mod takeover;
 mod tls_ask;
@@ -335,6 +336,7 @@ impl Server {
             node.run().peers().withdraw(ERRANDS_SERVICE);
         }
         let flushed = self.app.serving.flush_all_visits().await;
+        let flushed = flushed.and(self.app.activity.flush_all().await);
         if let Some(node) = &self.app.cluster {
             node.stop_following();
         }

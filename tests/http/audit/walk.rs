@@ -1,5 +1,7 @@
 //! A walk through all operations, each of which leaves its entry.
 
+mod files;
+
 use std::collections::BTreeSet;
 
 use http::Method;
@@ -344,6 +346,7 @@ impl OperationsWalk {
             .await;
         assert_eq!(target, id);
         self.change_action(&at, project, &id).await;
+        self.delete_file(&at, project, &id).await;
         for (id, below, more) in [
             ("get_backend", "", json!({})),
             ("list_actions", "/actions", json!({})),

@@ -98,9 +98,7 @@ async fn methods_that_are_not_ours() {
         for method in [
             "prompts/list",
             "prompts/get",
-            "resources/list",
-            "resources/templates/list",
-            "resources/read",
+            "resources/subscribe",
             "completion/complete",
             "logging/setLevel",
             "subscriptions/listen",

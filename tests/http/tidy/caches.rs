@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 24] = [
+const KEPT: [(&str, Option<&str>); 27] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -33,6 +33,10 @@ const KEPT: [(&str, Option<&str>); 24] = [
     ),
     ("host/backends/src/realtime/service.rs", None),
     ("host/backends/src/visitors/sessions.rs", None),
+    (
+        "host/pages/src/deployments/files/visitors/mod.rs",
+        Some("what a file's id names never changes, and is read again after a minute"),
+    ),
     (
         "host/pages/src/deployments/publication/runtime/mod.rs",
         Some("bytes by their digest, and the program's own scripts"),
@@ -82,6 +86,14 @@ const KEPT: [(&str, Option<&str>); 24] = [
         Some("a subject's user never changes, and the address is the token's"),
     ),
     ("host/src/cluster/serving_node.rs", None),
+    (
+        "host/src/console/files.rs",
+        Some("files of the program, by their digests"),
+    ),
+    (
+        "host/src/console/mod.rs",
+        Some("the document of the program and its settings"),
+    ),
     ("host/src/server/mod.rs", None),
 ];
 

@@ -13,10 +13,26 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 11] = [
+const HTTP: [(&str, &str); 15] = [
     (
         "landing/mod.rs",
         "the form's page while guests are compiled, which is no page of the files that are made once",
+    ),
+    (
+        "activity/outcome.rs",
+        "how a request ended, for the log: read off its answer",
+    ),
+    (
+        "backends/calls/call_log.rs",
+        "the note of a call, which goes into the log when it is answered",
+    ),
+    (
+        "deployments/serving/request_log.rs",
+        "the layer around routes that writes their requests into the log",
+    ),
+    (
+        "stats/follow.rs",
+        "the end of the route of a log that is followed: a stream of events",
     ),
     (
         "mcp/transport.rs",

@@ -67,6 +67,7 @@ codes! {
     PlanLimit "plan_limit" 403 "Plan limit" "The plan of the workspace does not allow this: it has as many projects as it may, a project as many domains, or the plan is not one that can be set. The detail says what to do.";
     Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment or this domain, or has blocked the bytes that are asked for. Its owner can ask the operator why.";
     ContentBlocked "content_blocked" 403 "Content blocked" "The operator has blocked these bytes on this server, whoever sends them: `sha256` names them, and `path`, where it is a file of a site, says where. Nothing was changed. Leave them out, or ask the operator why.";
+    UploadRefused "upload_refused" 403 "Upload refused" "The action that takes the file wrote no row, so the file is refused, and nothing was kept. What the action asks of a file is its author's to say.";
     OriginRefused "origin_refused" 403 "Refused for this origin" "The request comes from a page of another origin, or is not a navigation. Open the page itself instead.";
     NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed" "The address exists, but not for this method. The Allow header lists those that it answers.";
@@ -91,7 +92,7 @@ codes! {
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
     DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
     StorageFull "storage_full" 413 "Storage full" "The project's files would take more room than its plan allows: `used_bytes` and `limit_bytes` say how much. Nothing was kept. Delete revisions or files that are not needed any more, or use another plan.";
-    UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
+    UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read, or a file is of a type that the action does not take. Send it without a Content-Encoding, or send another file.";
     RangeNotSatisfiable "range_not_satisfiable" 416 "Range not satisfiable" "The page is shorter than the range that was asked for. Content-Range gives its length.";
     Misdirected "misdirected" 421 "Misdirected request" "The Host of the request is none that this server answers for.";
     RateLimited "rate_limited" 429 "Too many requests" "The client, or this deployment, has spent its requests for now. Wait as long as Retry-After says.";

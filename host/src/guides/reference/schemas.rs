@@ -11,7 +11,6 @@ const SCHEMAS_PREFIX: &str = "#/components/schemas/";
 
 /// Writes all types, each with its members.
 pub(super) fn write_types(out: &mut String, description: &Value) {
-    out.push_str("## Types\n\n");
     let types = description["components"]["schemas"].as_object();
     for (name, schema) in types.into_iter().flatten() {
         let _ = write!(out, "### <a id=\"type-{name}\"></a>{name}\n\n");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::error::LiveError;
 use super::query::EvaluationOutcome;
+use crate::activity::LoggedOutcome;
 use crate::backends::BackendError;
 use crate::deployments::serving::PageLookupError;
 use crate::http::extract::invalid_request;
@@ -50,6 +51,14 @@ impl From<&LiveError> for Problem {
                 "The page, its project, its backend or its domain was deleted or has expired, and the stream has ended with it.",
             ),
         }
+    }
+}
+
+/// Returns how a live query began, for the log of its page.
+pub(super) fn logged_outcome(error: Option<&LiveError>) -> LoggedOutcome {
+    match error {
+        Some(error) => LoggedOutcome::failed(&error.into()),
+        None => LoggedOutcome::ok(200),
     }
 }
 

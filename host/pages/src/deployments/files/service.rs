@@ -10,6 +10,7 @@ use super::store;
 use super::storing::give_up_files;
 use super::sweep::RestingOwners;
 use super::uploads::{HeldBytes, ReceivedFile, UncountedBytes};
+use super::visitors::KnownForms;
 use crate::content::{ContentStore, Digest, DigestBuilder, FileWriter, StoredFile};
 use crate::control;
 use crate::deployments::collection::{GRACE_SECONDS, SHARED_GRACE_SECONDS};
@@ -34,6 +35,7 @@ pub struct ProjectFiles {
     /// Bytes that are stored, and counted by no row.
     pub(super) uncounted: Arc<UncountedBytes>,
     pub(super) resting: RestingOwners,
+    pub(super) known_forms: KnownForms,
     capacity: CapacityChecker,
 }
 
@@ -54,6 +56,7 @@ impl ProjectFiles {
         Self {
             uncounted: UncountedBytes::new(infra.clock.clone(), grace),
             resting: RestingOwners::default(),
+            known_forms: KnownForms::default(),
             infra,
             content,
             pipeline,
@@ -111,7 +114,7 @@ impl ProjectFiles {
     }
 
     /// Stores a file as its bytes arrive, and compares them with their digest, if it is known.
-    async fn store<B: FileBytes>(
+    pub(super) async fn store<B: FileBytes>(
         &self,
         project: &Project,
         room: FileRoom,
@@ -134,7 +137,7 @@ impl ProjectFiles {
 
     /// Refuses a file that is larger than one may be; returns the room for files, what they take, and whether the project has the one of a
     /// digest.
-    async fn room_for(
+    pub(super) async fn room_for(
         &self,
         project: &Project,
         declared: u64,
@@ -160,6 +163,11 @@ impl ProjectFiles {
             all: limits.storage_total_bytes,
         };
         Ok((room, used, kept))
+    }
+
+    /// Refuses new files where the disk has no room for them.
+    pub(super) fn check_disk(&self) -> Result<(), FileError> {
+        Ok(self.capacity.check_disk()?)
     }
 
     /// Reads all bytes of a file, and compares them with their digest before the last are stored.
@@ -224,7 +232,7 @@ impl ProjectFiles {
             }
             let used = store::usage(tx, &owner).map_err(control::Error::from)?;
             room.check(used, file.bytes)?;
-            Ok(store::insert(tx, &owner, &[file], Some(until))?)
+            Ok(store::insert(tx, &owner, &[file.into()], Some(until))?)
         });
         staged.await
     }

@@ -10,10 +10,12 @@ mod page_cache;
 pub mod pages;
 pub mod password;
 mod problems;
+pub mod request_log;
 pub mod routes;
 mod service;
 pub mod site_answer;
 mod site_files;
+mod visitor_files;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;

@@ -86,10 +86,11 @@ pub async fn show(
         check_navigation(headers)?;
     }
     let origin = RequestOrigin::of(host);
-    let response = answer::page_response(&page, origin, serving.now(), headers)?;
+    let now = serving.now();
+    let response = answer::page_response(&page, origin, now, headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && *method == Method::GET {
-        serving.count_view(&page);
+        serving.count_view(&page, now);
     }
     Ok(response)
 }
@@ -262,7 +263,7 @@ async fn show_site(
     };
     let mut answered = site_response(serving, (&page, site), &asked).await?;
     if answered.is_view && *method == Method::GET {
-        serving.count_view(&page);
+        serving.count_view(&page, serving.now());
     }
     if !at.at_root
         && at.missing.is_none()

@@ -300,7 +300,7 @@ async fn file_response(
 }
 
 /// Answers a large file, of which one object at a time is read.
-async fn streamed_response(
+pub(super) async fn streamed_response(
     serving: &PageService,
     file: SiteFile,
     mut headers: HeaderMap,
