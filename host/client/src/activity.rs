@@ -11,6 +11,10 @@ use super::{endpoints, responses};
 
 /// Number of entries that `svc tail` begins with.
 const DEFAULT_LINES: u32 = 10;
+/// Most entries that the server lists at once.
+const MAX_LINES: u32 = 500;
+/// Id before those of all entries, after which a log goes on that is empty: what comes in between is missed by no follower.
+const BEFORE_ALL: &str = "00000000-0000-0000-0000-000000000000";
 /// Pause before a stream that has ended is asked for again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -23,7 +27,7 @@ pub struct TailCommand {
     /// Only calls of this action
     #[arg(long, value_name = "NAME")]
     action: Option<String>,
-    /// How many of the latest to begin with
+    /// How many of the latest to begin with, at most 500
     #[arg(long, short = 'n', default_value_t = DEFAULT_LINES)]
     lines: u32,
     /// Only those that are there already
@@ -87,7 +91,9 @@ impl TailCommand {
             let mut events = EventBuffer::default();
             let followed = asked.follow(last.clone(), |part| {
                 for entry in events.take(part)? {
-                    last = entry["id"].as_str().map(str::to_owned).or(last.take());
+                    if let Some(id) = entry["id"].as_str() {
+                        id.clone_into(&mut last);
+                    }
                     self.print(&entry)?;
                 }
                 Ok(())
@@ -106,22 +112,36 @@ impl TailCommand {
         }
     }
 
-    /// Prints the latest entries; returns the id of the newest.
-    async fn print_latest(&self, at: &ProjectHandle) -> Result<Option<String>> {
+    /// Prints the latest entries; returns the id after which others follow.
+    async fn print_latest(&self, at: &ProjectHandle) -> Result<String> {
         let asked = at.api.call(&endpoints::LOG, &at.path_parts());
-        let asked = asked.query("limit", Some(self.lines.max(1)));
+        // Those that failed are looked for among as many as an answer has.
+        let most = match self.errors {
+            true => MAX_LINES,
+            false => self.lines.clamp(1, MAX_LINES),
+        };
+        let asked = asked.query("limit", Some(most));
         let log = asked.query("action", self.action.as_deref()).send().await?;
-        let entries: Vec<&Value> = log["entries"].as_array().into_iter().flatten().collect();
+        let entries = || log["entries"].as_array().into_iter().flatten();
         let shown = usize::try_from(self.lines).unwrap_or(usize::MAX);
-        for entry in entries.iter().take(shown).rev() {
+        let shown: Vec<&Value> = entries()
+            .filter(|entry| self.is_wanted(entry))
+            .take(shown)
+            .collect();
+        for entry in shown.into_iter().rev() {
             self.print(entry)?;
         }
-        let newest = entries.first().and_then(|entry| entry["id"].as_str());
-        Ok(newest.map(str::to_owned))
+        let newest = entries().next().and_then(|entry| entry["id"].as_str());
+        Ok(newest.unwrap_or(BEFORE_ALL).to_owned())
+    }
+
+    /// Whether an entry is shown.
+    fn is_wanted(&self, entry: &Value) -> bool {
+        !self.errors || !entry["code"].is_null()
     }
 
     fn print(&self, entry: &Value) -> Result<()> {
-        if self.errors && entry["code"].is_null() {
+        if !self.is_wanted(entry) {
             return Ok(());
         }
         let out: OutputFormat = self.args.output();

@@ -27,7 +27,7 @@ async fn nothing_that_was_sent_is_in_the_log() {
         secret("add"),
         secret("all"),
         json!({ "action": "path", "params": { "path": format!("$.{SECRET}'") } }),
-        json!({ "action": "path", "params": { "path": format!("{SECRET}") } }),
+        json!({ "action": "path", "params": { "path": SECRET } }),
         json!({ "action": format!("{SECRET} x") }),
         json!({ "action": "named", "params": { "name": { SECRET: 1 } } }),
         json!({ "action": "named", "params": SECRET }),

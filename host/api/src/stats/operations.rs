@@ -20,8 +20,8 @@ pub async fn stats(
     input: StatsQuery,
 ) -> Result<StatsView, Problem> {
     let range = input.checked(clock.now())?;
-    let hours = activity.hours(at.project.id, range.hours()).await?;
-    Ok(StatsView::new(range, &hours))
+    let counts = activity.sums(at.project.id, range.hours(), range.step.hours());
+    Ok(StatsView::new(range, counts.await?))
 }
 
 /// Lists the latest requests of a project's pages, newest first.

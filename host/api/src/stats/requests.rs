@@ -15,6 +15,8 @@ use svc_base::numbers::optional_whole_number;
 const MAX_POINTS: i64 = 400;
 /// Days of a series whose beginning is not named, the last one included.
 const DEFAULT_DAYS: i64 = 7;
+/// Times that have a form on the wire, in UTC: those of the years 0 to 9999.
+const TIMES: std::ops::Range<i64> = -62_167_219_200_000..253_402_300_800_000;
 /// Default number of entries of the log.
 const DEFAULT_ENTRIES: u64 = 100;
 /// Largest number of entries of the log.
@@ -214,7 +216,8 @@ impl LogQuery {
 }
 
 fn parse_time(field: &str, text: &str) -> Result<Timestamp, Problem> {
-    Timestamp::parse(text).ok_or_else(|| {
+    let time = Timestamp::parse(text).filter(|time| TIMES.contains(&time.0));
+    time.ok_or_else(|| {
         invalid_request(format!(
             "`{field}` must be a time as in RFC 3339, such as 2026-11-20T12:00:00.000Z."
         ))
@@ -285,6 +288,12 @@ mod tests {
         for (from, to, step, said) in [
             ("yesterday", "", "", "`from` must be a time"),
             ("", "1", "", "`to` must be a time"),
+            (
+                "9999-12-31T00:00:00Z",
+                "9999-12-31T23:59:59-23:59",
+                "",
+                "`to` must be a time",
+            ),
             ("", "", "week", "`step` must be"),
             (now, now, "", "`from` must be before `to`"),
             ("2026-11-21T00:00:00Z", "", "", "`from` must be before `to`"),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::requests::{StatsRange, Step};
-use crate::activity::{ActionCounts, HourCounts, LogEntry, LogPage, Totals};
+use crate::activity::{ActionCounts, LogEntry, LogPage, PointCounts, RangeCounts};
 use svc_base::clock::Timestamp;
 use svc_base::ids::LogEntryId;
 
@@ -79,21 +79,11 @@ pub struct ActionStats {
 }
 
 impl StatsView {
-    /// Sums hours up to the points of a range.
-    pub fn new(range: StatsRange, hours: &BTreeMap<i64, HourCounts>) -> Self {
-        let step = range.step.hours();
-        let mut all = HourCounts::default();
-        let mut points: BTreeMap<i64, (u64, Totals)> = BTreeMap::new();
-        for (hour, counts) in hours {
-            let point = points
-                .entry(hour.div_euclid(step) - range.first)
-                .or_default();
-            point.0 += counts.views();
-            point.1.merge(&counts.totals);
-            all.merge(counts);
-        }
+    /// Shows the counts of a range.
+    pub fn new(range: StatsRange, counts: RangeCounts) -> Self {
         let point = |number: i64| {
-            let (views, totals) = points.get(&number).copied().unwrap_or_default();
+            let point = counts.points.get(&(range.first + number));
+            let PointCounts { views, totals } = point.copied().unwrap_or_default();
             StatsPoint {
                 at: range.at(number),
                 views,
@@ -110,10 +100,10 @@ impl StatsView {
             to: range.to,
             step: range.step,
             series: (0..range.points).map(point).collect(),
-            pages: most_used(all.pages, |views| *views)
+            pages: most_used(counts.all.pages, |views| *views)
                 .map(|(slug, views)| PageStats { slug, views })
                 .collect(),
-            actions: most_used(all.actions, |counts| counts.calls)
+            actions: most_used(counts.all.actions, |counts| counts.calls)
                 .map(ActionStats::new)
                 .collect(),
         }

@@ -110,12 +110,11 @@ pub async fn join(
     let id = Arc::new(client.with_visitor(session.as_deref()));
     let span =
         tracing::debug_span!("socket", request = %context.request_id, slug, room, client = &**id);
-    let (response, accepted) = upgrade.accept();
+    let (mut response, accepted) = upgrade.accept();
     let user_id = session.as_ref().map(|session| session.visitor.to_string());
     let sign_in = session.map(|session| (Arc::clone(&rooms.realtime.identified), session));
     let place = (ticket, page.activity.clone());
     tokio::spawn(socket::serve(accepted, place, id, sign_in).instrument(span));
-    let mut response = response;
     response.extensions_mut().insert(LogNote {
         user_id,
         ..LogNote::default()

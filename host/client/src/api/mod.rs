@@ -71,8 +71,8 @@ pub(super) struct ApiRequestBuilder<'a> {
     bearer: Option<String>,
     /// Idempotency key; one is made at random if the endpoint needs it.
     key: Option<String>,
-    /// Whether the answer shall be a stream of events, after the event with this id if one is named.
-    events: Option<Option<String>>,
+    /// Id after whose event a stream of events begins; `None` for an answer that is no stream.
+    events: Option<String>,
 }
 
 impl ApiClient {
@@ -457,7 +457,7 @@ impl ApiRequestBuilder<'_> {
         let mut request = client
             .request(self.call.method.clone(), self.url.clone())
             .header(header::ACCEPT, accept);
-        if let Some(Some(after)) = &self.events {
+        if let Some(after) = &self.events {
             request = request.header("last-event-id", after);
         }
         if let Some(value) = authorization {

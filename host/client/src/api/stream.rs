@@ -5,13 +5,13 @@ use crate::error::Result;
 
 impl ApiRequestBuilder<'_> {
     /// Sends the request for a stream of events, and passes its bytes on as they come, until the stream ends. It begins after the event with
-    /// the id `after`, if one is named.
+    /// the id `after`.
     ///
     /// # Errors
     /// As of `send`, and those of `take`.
     pub(crate) async fn follow(
         mut self,
-        after: Option<String>,
+        after: String,
         mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         self.events = Some(after);

@@ -121,3 +121,46 @@ impl HourCounts {
         *self == Self::default()
     }
 }
+
+/// Sums of a point of a series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PointCounts {
+    /// Views of all pages.
+    pub views: u64,
+    pub totals: Totals,
+}
+
+/// Sums of a range of hours. Those of a page or an action are of the whole range, so that many hours take no more memory than one.
+#[derive(Clone, Debug, Default)]
+pub struct RangeCounts {
+    /// Points at which something was counted, by their numbers.
+    pub points: BTreeMap<i64, PointCounts>,
+    /// Sums of the whole range.
+    pub all: HourCounts,
+}
+
+impl RangeCounts {
+    /// Adds the sums of an hour to a point.
+    pub(super) fn add(&mut self, point: i64, counts: &HourCounts) {
+        self.points.entry(point).or_default().merge(&PointCounts {
+            views: counts.views(),
+            totals: counts.totals,
+        });
+        self.all.merge(counts);
+    }
+
+    /// Adds what was counted elsewhere in the range.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (point, counts) in &other.points {
+            self.points.entry(*point).or_default().merge(counts);
+        }
+        self.all.merge(&other.all);
+    }
+}
+
+impl PointCounts {
+    fn merge(&mut self, other: &Self) {
+        self.views += other.views;
+        self.totals.merge(&other.totals);
+    }
+}

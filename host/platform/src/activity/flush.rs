@@ -1,13 +1,12 @@
 //! Writing counts down, once a minute, and reading them with what is not written down yet.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::counts::HourCounts;
+use super::counts::{HourCounts, RangeCounts};
 use super::errand::SharedHours;
 use super::registry::Activity;
 use super::store::{self, HourOfProject, HourPlace};
@@ -16,7 +15,9 @@ use crate::control::Error;
 use svc_base::ids::ProjectId;
 
 /// Most hours of one message to the machine that writes the control database.
-const HOURS_AT_ONCE: usize = 10;
+const SHARED_AT_ONCE: usize = 10;
+/// Most hours of one transaction of the file of counters, which views wait for, too.
+const OWN_AT_ONCE: usize = 1000;
 
 /// Time for which a stop waits for the machine that writes the control database.
 const STOP_WAIT: Duration = Duration::from_secs(2);
@@ -41,7 +42,11 @@ impl Activity {
                 let taken = project.take().into_iter();
                 hours.extend(taken.map(|(hour, counts)| (project.id, hour, counts)));
             }
-            waiting.extend(hours.chunks(HOURS_AT_ONCE).map(|hours| HourFlush {
+            let most = match self.control.counters().is_shared() {
+                true => SHARED_AT_ONCE,
+                false => OWN_AT_ONCE,
+            };
+            waiting.extend(hours.chunks(most).map(|hours| HourFlush {
                 id: self.flushed.fetch_add(1, Ordering::Relaxed),
                 hours: hours.to_vec(),
             }));
@@ -90,38 +95,42 @@ impl Activity {
         spawn_blocking(work).await.unwrap_or(Err(Error::Panicked))
     }
 
-    /// Returns the counts of a project by the hour, from one hour up to another, with those that this machine has not written down.
+    /// Sums up the counts of a project from one hour up to another, in points of `step` hours, with those that this machine has not
+    /// written down.
     ///
     /// # Errors
     /// Those of the databases.
-    pub async fn hours(
+    pub async fn sums(
         &self,
         project: ProjectId,
         range: (i64, i64),
-    ) -> Result<BTreeMap<i64, HourCounts>, Error> {
+        step: i64,
+    ) -> Result<RangeCounts, Error> {
         // Nothing moves from memory to a file meanwhile, so that each count is read once.
         let waiting = self.flushing.lock().await;
         let counters = self.control.counters();
-        let own = move || counters.read_file(|c| HourPlace::Own.list(c, &project, range));
-        let own = spawn_blocking(own).await.unwrap_or(Err(Error::Panicked))?;
+        let own = move || counters.read_file(|c| HourPlace::Own.sums(c, &project, (range, step)));
+        let mut sums = spawn_blocking(own).await.unwrap_or(Err(Error::Panicked))?;
         let shared = self
             .control
-            .read(move |c| HourPlace::Shared.list(c, &project, range))
+            .read(move |c| HourPlace::Shared.sums(c, &project, (range, step)))
             .await?;
-        let mut hours: BTreeMap<i64, HourCounts> = BTreeMap::new();
-        for (hour, counts) in own.into_iter().chain(shared) {
-            hours.entry(hour).or_default().merge(&store::parse(&counts));
-        }
+        sums.merge(&shared);
+        let mut add = |hour: i64, counts: &HourCounts| {
+            if (range.0..range.1).contains(&hour) {
+                sums.add(hour.div_euclid(step), counts);
+            }
+        };
+        // Those of a flush that failed.
         let failed = waiting.iter().flat_map(|flush| &flush.hours);
-        let failed = failed.filter(|(of, _, _)| *of == project);
-        let unwritten = self.find(&project).map(|project| project.peek());
-        let counted = failed
-            .map(|(_, hour, counts)| (*hour, counts.clone()))
-            .chain(unwritten.unwrap_or_default());
-        for (hour, counts) in counted.filter(|(hour, _)| (range.0..range.1).contains(hour)) {
-            hours.entry(hour).or_default().merge(&counts);
+        for (_, hour, counts) in failed.filter(|(of, _, _)| *of == project) {
+            add(*hour, counts);
         }
-        Ok(hours)
+        let unwritten = self.find(&project).map(|project| project.peek());
+        for (hour, counts) in unwritten.unwrap_or_default() {
+            add(hour, &counts);
+        }
+        Ok(sums)
     }
 
     /// Deletes the counts of a project that has ended.

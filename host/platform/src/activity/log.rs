@@ -25,6 +25,8 @@ const KEPT_MS: i64 = 86_400_000;
 const MAX_FOLLOWERS: usize = 10;
 /// Most entries that a follower takes at once.
 const ENTRIES_AT_ONCE: usize = 100;
+/// Pause of a follower after entries that it does not look for, in which others gather: a flood wakes it no more often.
+const PAUSE: Duration = Duration::from_millis(50);
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident $name:literal,)+) => {
@@ -108,9 +110,11 @@ impl LogEntry {
     /// Returns the bytes that the entry takes in memory, about.
     fn bytes(&self) -> usize {
         let text = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
-        // The names of the action and the page are others', too. Each allocation has some bytes of its own, and the list a pointer.
+        // The name of the page is others', too, and mostly that of the action: one that no action has is the entry's alone.
+        let action = self.action.as_deref().map_or(0, str::len);
         let texts = text(&self.user_id) + text(&self.outcome.detail) + self.request_id.len();
-        size_of::<Self>() + texts + 64
+        // Each allocation has some bytes of its own, and the list a pointer.
+        size_of::<Self>() + action + texts + 96
     }
 }
 
@@ -168,6 +172,10 @@ impl ProjectLog {
         make: impl FnOnce(Timestamp, &mut DayClients) -> LogEntry,
     ) -> isize {
         let mut entries = lock(&self.entries);
+        // Under the lock: whoever ends the log empties it after that, and nothing is added to a log that nobody can find.
+        if self.ended.load(Ordering::Acquire) {
+            return 0;
+        }
         let LogEntries { list, clients } = &mut *entries;
         // A clock that is set back must not lead to an id before the last one.
         let last = list.back().map_or(at, |last| last.at.max(at));
@@ -289,6 +297,7 @@ impl LogFollower {
             if !some.is_empty() {
                 return Some(some);
             }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 }
@@ -319,11 +328,12 @@ impl ProjectActivity {
             });
         added.ok()?;
         let newest = lock(&log.entries).list.back().map(|entry| entry.id);
-        let start = LogEntryId::numbered(Timestamp(0), 0);
+        let newest = newest.unwrap_or_else(|| LogEntryId::numbered(Timestamp(0), 0));
         Some(LogFollower {
             project: Arc::clone(self),
             filter,
-            last: after.or(newest).unwrap_or(start),
+            // An id of another server's clock may be one of the future, behind which nothing would ever come.
+            last: after.map_or(newest, |after| after.min(newest)),
         })
     }
 }

@@ -14,7 +14,7 @@ mod registry;
 mod store;
 mod times;
 
-pub use counts::{ActionCounts, HourCounts, Totals};
+pub use counts::{ActionCounts, HourCounts, PointCounts, RangeCounts, Totals};
 pub use errand::SharedHours;
 pub use log::{EntryKind, LogEntry, LogFilter, LogFollower, LogPage, LoggedRequest};
 pub use outcome::LoggedOutcome;

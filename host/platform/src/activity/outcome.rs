@@ -31,6 +31,14 @@ const FIXED: [ProblemCode; 20] = [
 ];
 /// Beginning of what SQLite says of a name that it does not know, which follows after a colon.
 const UNKNOWN_NAME: &str = "no such ";
+/// Words after which a name or a value is quoted that was sent, whatever it is and whatever marks it has.
+const BEFORE_SENT: [&str; 5] = [
+    "unknown field ",
+    "duplicate field ",
+    "unknown variant ",
+    "invalid type: ",
+    "invalid value: ",
+];
 /// Names that the platform's own texts put between quotation marks.
 const OWN_NAMES: [&str; 34] = [
     "action",
@@ -116,7 +124,9 @@ fn detail_of(problem: &Problem) -> Box<str> {
     let text = problem.detail.as_str();
     let end = match FIXED.contains(&problem.code) {
         true => text.len(),
-        false => first_foreign_quotation(text).min(first_unknown_name(text)),
+        false => first_foreign_quotation(text)
+            .min(first_unknown_name(text))
+            .min(first_sent_quotation(text)),
     };
     let is_cut = end < text.len() || end > MAX_BYTES;
     let end = text.floor_char_boundary(end.min(MAX_BYTES));
@@ -145,6 +155,16 @@ fn first_foreign_quotation(text: &str) -> usize {
     text.len()
 }
 
+/// Returns where the first quotation begins behind words of [`BEFORE_SENT`]; the length of the text, if there is none.
+fn first_sent_quotation(text: &str) -> usize {
+    let places = BEFORE_SENT.iter().filter_map(|words| {
+        let behind = text.find(words)? + words.len();
+        let quotation = text[behind..].find(['`', '"', '\''])?;
+        Some(behind + quotation)
+    });
+    places.min().unwrap_or(text.len())
+}
+
 /// Returns where the first name begins that SQLite does not know; the length of the text, if there is none.
 fn first_unknown_name(text: &str) -> usize {
     let name = text.find(UNKNOWN_NAME).and_then(|start| {
@@ -169,6 +189,11 @@ mod tests {
             (
                 ProblemCode::InvalidRequest,
                 "unknown field `secret`, expected `action`",
+                "unknown field…",
+            ),
+            (
+                ProblemCode::InvalidRequest,
+                "unknown field `id` secret `name`, expected `action`",
                 "unknown field…",
             ),
             (

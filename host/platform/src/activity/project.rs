@@ -105,17 +105,19 @@ impl ActionActivity {
         &self.name
     }
 
-    fn take(&self) -> ActionCounts {
+    /// Takes the sums. Without a whole call they stay, so that what belongs to one call is never lost between two hours.
+    fn take(&self) -> Option<ActionCounts> {
+        if self.calls.load(Ordering::Acquire) == 0 {
+            return None;
+        }
         let mut counts = ActionCounts {
-            calls: self.calls.swap(0, Ordering::Relaxed),
+            calls: self.calls.swap(0, Ordering::AcqRel),
             errors: self.errors.swap(0, Ordering::Relaxed),
             rows: self.rows.swap(0, Ordering::Relaxed),
             ..ActionCounts::default()
         };
-        if counts.calls > 0 {
-            self.times.drain_into(&mut counts.times);
-        }
-        counts
+        self.times.drain_into(&mut counts.times);
+        Some(counts)
     }
 }
 
@@ -162,8 +164,8 @@ impl ProjectActivity {
             Ok(rows) => action.rows.fetch_add(rows, Ordering::Relaxed),
             Err(()) => action.errors.fetch_add(1, Ordering::Relaxed),
         };
-        // Last, because whoever takes the sums leaves the times of an action without calls.
-        action.calls.fetch_add(1, Ordering::Relaxed);
+        // Last, because whoever takes the sums leaves those of an action without calls.
+        action.calls.fetch_add(1, Ordering::Release);
     }
 
     /// Counts a checkout that was paid.
@@ -226,8 +228,7 @@ impl ProjectActivity {
             }
         }
         for (name, action) in &*lock(&self.actions) {
-            let taken = action.take();
-            if taken.calls > 0 {
+            if let Some(taken) = action.take() {
                 counts.actions.insert(name.to_string(), taken);
             }
         }

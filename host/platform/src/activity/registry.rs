@@ -316,14 +316,19 @@ mod tests {
             page.project
                 .count_call(Some(&*action), clock.now(), took, Err(()));
             for _ in 0..2 {
-                let hours = activity.hours(id, (hour, hour + 10)).await.unwrap();
-                assert_eq!(hours.len() as u64, round + 1);
-                for counts in hours.values() {
-                    assert_eq!((counts.views(), counts.totals.calls), (5, 2));
-                    let list = &counts.actions["list"];
-                    assert_eq!((list.calls, list.errors, list.rows), (2, 1, 7));
-                    assert!(list.times.percentile_ms(50).is_some());
+                let sums = activity.sums(id, (hour, hour + 10), 1).await.unwrap();
+                assert_eq!(sums.points.len() as u64, round + 1);
+                for counts in sums.points.values() {
+                    assert_eq!((counts.views, counts.totals.calls), (5, 2));
                 }
+                let (list, times) = (&sums.all.actions["list"], round + 1);
+                let expected = (2 * times, times, 7 * times);
+                assert_eq!((list.calls, list.errors, list.rows), expected);
+                assert_eq!(sums.all.pages["page"], 5 * times);
+                assert!(list.times.percentile_ms(50).is_some());
+                // Hours that are not asked for are left out, written or not.
+                let first = activity.sums(id, (hour, hour + 1), 24).await.unwrap();
+                assert_eq!((first.points.len(), first.all.views()), (1, 5));
                 activity.flush().await.unwrap();
             }
             clock.advance(Duration::from_secs(3600));
@@ -333,14 +338,14 @@ mod tests {
         drop((page, action));
         activity.tidy();
         assert!(activity.find(&id).is_none());
-        let hours = activity.hours(id, (hour, hour + 10)).await.unwrap();
-        assert_eq!(hours.len(), 3);
+        let sums = activity.sums(id, (hour, hour + 10), 1).await.unwrap();
+        assert_eq!(sums.points.len(), 3);
         clock.advance(Duration::from_secs(90 * 86_400 - 3600));
         activity.forget_old(false).await.unwrap();
-        let hours = activity.hours(id, (hour, hour + 10)).await.unwrap();
-        assert_eq!(hours.len(), 1);
+        let sums = activity.sums(id, (hour, hour + 10), 1).await.unwrap();
+        assert_eq!(sums.points.len(), 1);
         activity.remove(id).await.unwrap();
-        let hours = activity.hours(id, (hour, hour + 10)).await.unwrap();
-        assert!(hours.is_empty());
+        let sums = activity.sums(id, (hour, hour + 10), 1).await.unwrap();
+        assert!(sums.points.is_empty());
     }
 }

@@ -2,15 +2,15 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::counts::HourCounts;
+use super::counts::{HourCounts, RangeCounts};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
 /// Sums of a project in an hour, on their way to where they are kept.
 pub(super) type HourOfProject = (ProjectId, i64, HourCounts);
 
-/// An hour and its sums, as they are kept.
-pub(super) type StoredHour = (i64, String);
+/// Hours from one up to another.
+pub(super) type HourRange = (i64, i64);
 
 /// Statements about one of the two tables.
 struct HourTable {
@@ -74,18 +74,21 @@ impl HourPlace {
         Ok(())
     }
 
-    /// Returns the hours of a project from one up to another.
-    pub(super) fn list(
+    /// Sums up the hours of a project from one up to another, in points of `step` hours. One hour at a time is in memory.
+    pub(super) fn sums(
         self,
         c: &Connection,
         project: &ProjectId,
-        (from, to): (i64, i64),
-    ) -> rusqlite::Result<Vec<StoredHour>> {
-        c.prepare_cached(self.table().list)?
-            .query_map(params![project, from, to], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?
-            .collect()
+        ((from, to), step): (HourRange, i64),
+    ) -> rusqlite::Result<RangeCounts> {
+        let mut sums = RangeCounts::default();
+        let mut statement = c.prepare_cached(self.table().list)?;
+        let mut rows = statement.query(params![project, from, to])?;
+        while let Some(row) = rows.next()? {
+            let (hour, counts): (i64, String) = (row.get(0)?, row.get(1)?);
+            sums.add(hour.div_euclid(step), &parse(&counts));
+        }
+        Ok(sums)
     }
 
     /// Deletes the counts of a project.
@@ -102,7 +105,7 @@ impl HourPlace {
 }
 
 /// Reads stored sums. Those of a later program that this one cannot read count as none.
-pub(super) fn parse(counts: &str) -> HourCounts {
+fn parse(counts: &str) -> HourCounts {
     serde_json::from_str(counts).unwrap_or_default()
 }
 

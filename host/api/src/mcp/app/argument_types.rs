@@ -212,7 +212,7 @@ fn target<'s>(tokens: &[Token], schema: &'s Schema) -> Option<(&'s [Column], usi
     };
     let mut tables = schema.tables.iter();
     let table = tables.find(|table| table.name.eq_ignore_ascii_case(text))?;
-    Some((&table.columns, at + 1))
+    Some((table.columns.as_slice(), at + 1))
 }
 
 /// Whether a statement names no more than one table, so that a column is that table's.

@@ -32,9 +32,17 @@ pub(super) struct LiveQueryLog {
     pub(super) client: ClientIp,
 }
 
-impl LiveQueryLog {
+impl ConnectionContext {
     /// Counts a live query and writes it into the log, by its first answer: the number of rows, or why there is none.
-    pub(super) fn record(
+    pub(super) fn record(&self, opening: LiveQueryOpening, answer: Result<u64, &LiveError>) {
+        if let Some(log) = &self.log {
+            log.record(opening, self, answer);
+        }
+    }
+}
+
+impl LiveQueryLog {
+    fn record(
         &self,
         opening: LiveQueryOpening,
         opened: &ConnectionContext,

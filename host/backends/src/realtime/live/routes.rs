@@ -14,7 +14,7 @@ use tracing::Instrument;
 use super::LiveQueries;
 use super::connection::{ConnectionContext, LiveTransport, StreamEvent};
 use super::identity::ConnectionSession;
-use super::opening::LiveQueryLog;
+use super::opening::{LiveQueryLog, LiveQueryOpening};
 use super::service::{SubscribeRequest, SubscriptionRateTokens};
 use super::socket;
 use super::stream::LiveEventStream;
@@ -189,8 +189,16 @@ async fn stream(
     let registration = live.register(backend, place, opened, LiveTransport::Stream(sender));
     // A database that goes to another node from now on ends the stream.
     live.claim(backend).await?;
-    live.subscribe(&registration.listener, request, left)
-        .await?;
+    let opening = LiveQueryOpening {
+        action: request.action.clone(),
+        began: live.now(),
+    };
+    let subscribed = live.subscribe(&registration.listener, request, left);
+    if let Err(error) = subscribed.await {
+        let opened = registration.listener.opened();
+        opened.record(opening, Err(&error));
+        return Ok(mark_logged(Problem::from(&error).into_response()));
+    }
     let first = match receiver.recv().await {
         Some(StreamEvent::Error(error)) => {
             return Ok(mark_logged(Problem::from(&*error).into_response()));
@@ -205,6 +213,11 @@ async fn stream(
         ends: false,
     };
     events.put(first);
+    Ok(event_response(events))
+}
+
+/// Returns the answer that is a stream.
+fn event_response(events: LiveEventStream) -> Response {
     let mut response = mark_logged(Response::new(Body::from_stream(events.stream())));
     let headers = response.headers_mut();
     for (name, value) in [
@@ -214,7 +227,7 @@ async fn stream(
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    Ok(response)
+    response
 }
 
 /// Refusal of a stream that was closed before its first result: the server stops, or the database goes to another one.

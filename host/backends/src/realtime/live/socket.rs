@@ -91,10 +91,7 @@ async fn handle_frames(
                     Err(error) => Err(error),
                 };
                 if let Err(error) = subscribed {
-                    let opened = listener.opened();
-                    if let Some(log) = &opened.log {
-                        log.record(opening, opened, Err(&error));
-                    }
+                    listener.opened().record(opening, Err(&error));
                     listener.refuse(Some(&id), &error);
                 }
             }

@@ -50,9 +50,8 @@ impl QuerySubscriber {
 
     /// Counts the subscription and writes it into the log, if this is its first answer.
     fn record(&self, opening: Option<LiveQueryOpening>, answer: Result<u64, &LiveError>) {
-        let opened = self.listener.opened();
-        if let (Some(log), Some(opening)) = (&opened.log, opening) {
-            log.record(opening, opened, answer);
+        if let Some(opening) = opening {
+            self.listener.opened().record(opening, answer);
         }
     }
 

@@ -41,34 +41,37 @@ pub async fn log_requests(
         return next.run(request).await;
     };
     let mut segments = request.uri().path().split('/').skip(1);
-    let slug = segments.next().unwrap_or_default().to_owned();
+    let slug_of_path = segments.next().unwrap_or_default().to_owned();
     let action = match kind {
         EntryKind::Upload => segments.nth(2).filter(|name| is_action_name(name)),
         _ => None,
     };
     let (action, began) = (action.map(Arc::from), serving.clock().elapsed());
     let response = next.run(request).await;
-    let note = response.extensions().get::<LogNote>();
-    let is_logged = note.is_some_and(|note| note.is_logged);
+    let note = response.extensions().get::<LogNote>().cloned();
     let outcome = LoggedOutcome::of(&response);
     // A sign-in has steps; those that lead on to the next one are no outcome of it.
     let is_step = kind == EntryKind::SignIn && note.is_none() && !outcome.is_failure();
-    if is_logged || is_step {
+    if is_step || note.as_ref().is_some_and(|note| note.is_logged) {
         return response;
     }
-    let slug = note.and_then(|note| note.slug.clone()).unwrap_or(slug);
-    if let Some(page) = serving.known_activity(&context.host, &slug) {
+    let slug = note.as_ref().and_then(|note| note.slug.as_deref());
+    let slug = slug.unwrap_or(&slug_of_path);
+    let page = match serving.known_activity(&context.host, slug) {
+        // The route has found the page, which may have left the memory meanwhile.
+        None if note.is_some() => {
+            let page = serving.page_on_host(&context.host, slug).await;
+            page.ok().and_then(|page| page.activity.clone())
+        }
+        known => known,
+    };
+    if let Some(page) = page {
         let note = LogNote {
             action,
-            ..note.cloned().unwrap_or_default()
+            ..note.unwrap_or_default()
         };
-        serving.record(
-            &page,
-            kind,
-            (&context.client, &context.request_id),
-            began,
-            (outcome, note),
-        );
+        let of = (&context.client, &*context.request_id);
+        serving.record(&page, kind, of, began, (outcome, note));
     }
     response
 }
