@@ -123,10 +123,15 @@ const settings = 'svc-config';
 const settingsMs = 10 * 60_000;
 let asked;
 
-/** The server's settings that a browser needs; this tab keeps them for a few minutes. */
-export function config() {
+/**
+ * The server's settings that a browser needs; this tab keeps them for a few minutes. Whoever signs in wants them as they are now: an
+ * issuer that was away may be back.
+ */
+export function config({ isFresh = false } = {}) {
+  if (isFresh) asked = undefined;
   asked ??= (async () => {
     try {
+      if (isFresh) throw new Error();
       const { at, value } = JSON.parse(sessionStorage.getItem(settings));
       if (Date.now() - at < settingsMs) return value;
     } catch {
