@@ -109,8 +109,9 @@ function fill(body, { rows, keys, label }) {
   drawn.set(body, now);
 }
 
+/** Answers how many characters a value takes at most; one that has to be spelled out takes more for each. */
 const lengthOf = (value) => {
-  if (typeof value !== 'string') return value !== null && typeOf(value) === 'blob' ? widest : String(value).length;
+  if (typeof value !== 'string') return typeOf(value) === 'blob' ? value.base64.length * 1.5 + 3 : String(value).length;
   return value.length >= widest || isPlain(value) ? value.length : value.length * 8;
 };
 
