@@ -48,9 +48,10 @@ impl ConsoleShell {
         let html = files.iter().fold(html, |html, file| {
             html.replace(&format!("{{{{{}}}}}", file.path), &file.address())
         });
+        let policy = content_security_policy(config, &import_map);
         Self {
-            html,
-            policy: content_security_policy(config, &import_map),
+            html: name_policy(html, &policy),
+            policy,
         }
     }
 
@@ -62,6 +63,12 @@ impl ConsoleShell {
         let policy = HeaderValue::try_from(self.policy).map_err(io::Error::other)?;
         EncodedDocument::compressed_densely(Bytes::from(self.html), &document_headers(policy))
     }
+}
+
+/// Names the policy in the document. Browsers keep the policy that they have when they are told that a document has not changed, so
+/// another policy makes another document.
+fn name_policy(html: String, policy: &str) -> String {
+    html + &format!("<!-- {} -->\n", hash_source(policy))
 }
 
 /// Returns the import map: own modules by their paths (`app/api.js`), those of others by their packages' names.
@@ -151,5 +158,6 @@ mod tests {
         let console = shell(&format!("{oauth}\n[console]\nclient_id = 'console'"));
         let calls = "connect-src 'self' https://id.example.com;";
         assert!(console.policy.contains(calls), "{}", console.policy);
+        assert_ne!(console.html, shell(oauth).html);
     }
 }

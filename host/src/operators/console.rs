@@ -6,6 +6,7 @@ use serde_json::json;
 use url::Url;
 
 use super::installation::{Installation, OperationAnswer};
+use crate::config::Settings;
 use crate::console::login_link;
 use crate::overview::status_file;
 use crate::workspaces::{CONSOLE_LINK_SECONDS, Role};
@@ -18,7 +19,7 @@ pub struct MakeConsoleLink {
     /// Role in the namespace of whoever opens the link
     #[arg(long, value_enum, default_value = "owner")]
     role: Role,
-    /// Origin of the console, where no server runs [default: that of the last server]
+    /// Origin of the console, where no server runs [default: that of the last server, else that of a server without settings]
     #[arg(long, env = "SVC_CONSOLE_URL", hide_env_values = true)]
     console_url: Option<String>,
 }
@@ -44,10 +45,16 @@ impl MakeConsoleLink {
         }
         let named = self.console_url.as_deref().filter(|url| !url.is_empty());
         let Some(named) = named else {
-            let last = status_file::read(&at.data)?.and_then(|last| last.console_url);
-            return last.context(
-                "no server runs, and none that has run here had a console: name its origin with --console-url",
-            );
+            return match status_file::read(&at.data)? {
+                Some(last) => last.console_url.context(
+                    "no server runs, and the last one here had no console: name its origin with --console-url",
+                ),
+                // None has run yet: one without settings has it there.
+                None => {
+                    let port = Settings::default().listen().port();
+                    Ok(format!("http://console.localhost:{port}"))
+                }
+            };
         };
         let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         if !Url::parse(named).is_ok_and(|url| is_web(&url) && url.path() == "/") {

@@ -18,7 +18,7 @@ use crate::http::rate_limit::RateLimitRule;
 use crate::openapi::{self, ApiDescription};
 
 /// Addresses of screens. The document is the same for all: which screen it shows is its scripts' to say.
-const SCREENS: [&str; 28] = [
+const SCREENS: [&str; 29] = [
     "/",
     "/login",
     "/callback",
@@ -35,6 +35,7 @@ const SCREENS: [&str; 28] = [
     "/p/{project}/history",
     "/p/{project}/rooms",
     "/p/{project}/visitors",
+    "/p/{project}/files",
     "/p/{project}/payments",
     "/p/{project}/agents",
     "/p/{project}/domains",

@@ -113,6 +113,49 @@ test('without visitors the screen says how one comes', async () => {
   await close();
 });
 
+test('files of visitors are listed, taken and deleted', async () => {
+  await service.ask('PUT', `${shop.at}/backend/actions`, { actions: [{ name: 'attach', sql: 'INSERT INTO notes (text) VALUES (:svc_file)', files: { anonymous: true } }] });
+  const upload = await fetch(`${service.svc.url}/${shop.page.slug}/api/files/attach?name=${encodeURIComponent('<b>beans\u202e.txt')}`, { method: 'POST', body: 'beans' });
+  assert.equal(upload.status, 201, await upload.clone().text());
+  const { page, visit, close } = await service.open();
+  await visit(`${shop.path}/files`);
+  const row = table(page, 'Files').getByRole('row').filter({ hasText: 'beans' });
+  await row.getByText('text/plain').waitFor();
+  const [download] = await Promise.all([page.waitForEvent('download'), button(row, 'Download file').click()]);
+  assert.equal(await readFile(await download.path(), 'utf8'), 'beans');
+  await button(row, 'Delete file').click();
+  await button(dialog(page, 'Delete file'), 'Delete file').click();
+  await said(page).getByText('Deleted the file').waitFor();
+  await page.getByText('No file yet').waitFor();
+  // Its action keeps its rules when another word of it is changed.
+  await visit(`${shop.path}/actions/attach`);
+  await field(page, 'Note').fill('Takes a file.');
+  await button(page, 'Define').click();
+  await said(page).getByText('Defined version 2').waitFor();
+  const { actions } = await service.ask('GET', `${shop.at}/backend/actions`);
+  assert.equal(actions.find((action) => action.name === 'attach').files.anonymous, true);
+  await close();
+});
+
+test('an action is defined at its own address, and a newer version is told after a reload', async () => {
+  const { page, visit, close, allow } = await service.open();
+  allow('409');
+  await visit(`${shop.path}/actions/newest`);
+  await textbox(page, 'SQL').fill('SELECT max(id) AS id FROM notes');
+  await button(page, 'Define').click();
+  await said(page).getByText('Defined version 1').waitFor();
+  await textbox(page, 'SQL').fill('SELECT max(id) AS mine FROM notes');
+  await service.ask('PUT', `${shop.at}/backend/actions`, { actions: [{ name: 'newest', sql: 'SELECT max(id) AS theirs FROM notes' }] });
+  await page.reload();
+  await page.locator('main[aria-busy="false"]').waitFor();
+  await button(page, 'Define').click();
+  await page.locator('[role="alert"][data-code="action_conflict"]').waitFor();
+  await button(page, 'Go on from version 2').click();
+  await button(page, 'Define').click();
+  await said(page).getByText('Defined version 3').waitFor();
+  await close();
+});
+
 test('prices are added and withdrawn', async () => {
   const { page, visit, close, allow } = await service.open();
   allow('409');

@@ -129,7 +129,7 @@ async fn settings_for_browsers_are_the_servers() {
     assert!(said["oauth"].is_null());
 }
 
-/// What is no document of the console shows nothing, should a browser be led to it.
+/// An answer that is no document of the console shows nothing, should a browser be led to it.
 #[tokio::test]
 async fn all_else_is_inert() {
     let fixture = ConsoleFixture::start().await;

@@ -26,6 +26,9 @@ const operations = {
   delete_project: 'DELETE /projects/{project}',
   list_visitors: 'GET /projects/{project}/visitors',
   forget_visitor: 'DELETE /projects/{project}/visitors/{visitor}',
+  list_files: 'GET /projects/{project}/files',
+  get_file_of_visitor: 'GET /projects/{project}/files/{file} bytes',
+  delete_file_of_visitor: 'DELETE /projects/{project}/files/{file}',
   list_domains: 'GET /projects/{project}/domains',
   add_domain: 'POST /projects/{project}/domains',
   update_domain: 'PATCH /projects/{project}/domains/{domain}',
@@ -82,9 +85,6 @@ export const unused = {
   release_project: 'A release comes from a folder, which `svc apply` has and a browser has not.',
   put_blob: 'Files of a site are sent by `put_file`, each at its path.',
   get_domain: '`list_domains` and `verify_domain` answer the same.',
-  list_files: 'Files of visitors have no screen yet: `svc file list` shows them.',
-  get_file_of_visitor: 'Files of visitors have no screen yet: `svc file get` reads one.',
-  delete_file_of_visitor: 'Files of visitors have no screen yet: `svc file delete` ends one.',
 };
 
 /** What the API answers in place of what was asked for (RFC 9457), or that it did not answer. */

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { batch, computed, signal } from '@preact/signals-core';
 import { Problem, call } from 'app/api.js';
-import { dropDraft, keepDraft, readDraft } from 'app/session.js';
+import { dropDraft, keepDraft, knownPlace, readDraft } from 'app/session.js';
 
 const here = () => ({ path: location.pathname, search: location.search, hash: location.hash });
 
@@ -56,23 +56,33 @@ addEventListener('click', (event) => {
 });
 
 const answers = new Map();
+// Answers that are shown at once when somebody comes back: so many, and an older one goes for each newer one.
+const keptAnswers = 40;
+const learned = new Map();
 const underway = new Map();
-const knownPlace = 'svc-known:';
 
 export function forgetAnswers() {
   answers.clear();
+  learned.clear();
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(knownPlace)) sessionStorage.removeItem(name);
+}
+
+function keepAnswer(key, value) {
+  answers.delete(key);
+  answers.set(key, value);
+  if (answers.size > keptAnswers) answers.delete(answers.keys().next().value);
 }
 
 /** What was learned under a key; this tab keeps it through a reload, so that screens ask less. */
 export function known(key) {
+  if (learned.has(key)) return learned.get(key);
   if (answers.has(key)) return answers.get(key);
   const kept = sessionStorage.getItem(knownPlace + key);
   return kept === null ? undefined : JSON.parse(kept);
 }
 
 export function remember(key, value) {
-  answers.set(key, value);
+  learned.set(key, value);
   sessionStorage.setItem(knownPlace + key, JSON.stringify(value));
   return value;
 }
@@ -128,7 +138,7 @@ function makeLoad(key, fetcher, redraw) {
     set(value) {
       load.value = value;
       load.problem = undefined;
-      if (key !== null) answers.set(key, value);
+      if (key !== null) keepAnswer(key, value);
       if (!isGone) redraw();
     },
     reload: () => load.run(false),

@@ -25,6 +25,7 @@ const routes = [
   ['/p/:project/history', 'history', 'History'],
   ['/p/:project/rooms', 'rooms', 'Rooms'],
   ['/p/:project/visitors', 'visitors', 'Visitors'],
+  ['/p/:project/files', 'files', 'Files'],
   ['/p/:project/payments', 'payments', 'Payments'],
   ['/p/:project/agents', 'agents', 'Agents'],
   ['/p/:project/domains', 'domains', 'Domains'],
@@ -38,7 +39,7 @@ const routes = [
   ['/w/:workspace/settings', 'workspace', 'WorkspaceSettings'],
 ].map(([path, module, component, more]) => ({ names: path.split('/').slice(1), module, component, ...more }));
 
-const projectScreens = ['Overview', 'Pages', 'Data', 'SQL', 'Schema', 'Actions', 'History', 'Rooms', 'Visitors', 'Payments', 'Agents', 'Domains', 'Statistics', 'Log', 'Settings'];
+const projectScreens = ['Overview', 'Pages', 'Data', 'SQL', 'Schema', 'Actions', 'History', 'Rooms', 'Visitors', 'Files', 'Payments', 'Agents', 'Domains', 'Statistics', 'Log', 'Settings'];
 const workspaceScreens = ['Members', 'Keys', 'Audit', 'Plan', 'Settings'];
 
 function match(path) {

@@ -1,16 +1,16 @@
 // What a statement answered: the rows, how many it changed, and the same as a file.
-import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { cell, toCsv, toJson } from 'app/values.js';
-import { Button, Table, Text, count, html, save } from 'app/ui.js';
+import { Grid } from 'app/grid.js';
+import { toCsv, toJson } from 'app/values.js';
+import { Button, Text, count, html, save } from 'app/ui.js';
 
 /** `took` are milliseconds; `name` is what files are called. */
 export function Result({ result, took, name = 'result', mayDownload = true }) {
   const [isAll, showAll] = useState(false);
   const many = 500;
-  const rows = useMemo(() => {
+  const content = useMemo(() => {
     const shown = isAll ? result.rows : result.rows.slice(0, many);
-    return shown.map((row, at) => h('tr', { key: at }, result.columns.map((column) => cell(row[column], column))));
+    return { names: result.columns, rows: shown.map((row) => result.columns.map((column) => row[column])) };
   }, [result, isAll]);
   const heads = result.columns.map((column) => html`<${Text} of=${column} />`);
   const told = [
@@ -20,7 +20,7 @@ export function Result({ result, took, name = 'result', mayDownload = true }) {
     took === undefined ? '' : `${took.toLocaleString()} ms`,
   ].filter(Boolean);
   return html`<div class="result"><p class="quiet">${told.join(' · ')}</p>
-    ${result.columns.length > 0 && html`<${Table} caption="Result" columns=${heads} rows=${rows} class="dense" empty=${!rows.length && html`<p>No rows.</p>`} />
+    ${result.columns.length > 0 && html`<${Grid} caption="Result" heads=${heads} content=${content} empty=${html`<p>No rows.</p>`} />
       ${!isAll && result.rows.length > many && html`<div class="actions"><${Button} onClick=${() => showAll(true)}>Show all ${result.rows.length} rows</${Button}></div>`}
       ${mayDownload && html`<div class="actions"><${Button} onClick=${() => save(toCsv(result), `${name}.csv`, 'text/csv;charset=utf-8')}>Download CSV</${Button}><${Button} onClick=${() => save(toJson(result), `${name}.json`, 'application/json')}>Download JSON</${Button}></div>
       <p class="hint">Files have whole values${result.truncated ? `, of the first ${count(result.rows.length, 'row')}` : ''}. In CSV a text that a spreadsheet would run (=, +, -, @) begins with an apostrophe, and NULL is nothing; JSON is exact.</p>`}`}

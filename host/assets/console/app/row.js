@@ -128,7 +128,7 @@ export function Row({ project, table, rowKey, onClose, onDone }) {
         <div class="actions">${!isNew && html`<${Button} class="danger" needs="editor" onClick=${() => end(true)}>Delete row</${Button}>`}<span class="push"></span><${Button} onClick=${leave}>Cancel</${Button}><${Button} type="submit" class="main" needs="editor" busy=${save.busy} off=${may && !isNew && !changes.size && !Object.keys(errors).length} why="Nothing is changed yet.">Save row</${Button}></div>
       </${Form}>`
       : html`${!failed && html`<p class="waiting">Loading…</p>`}<div class="actions"><${Button} onClick=${onClose}>Cancel</${Button}></div>`}
-    ${isEnding && html`<${Ask} title="Delete row" onClose=${() => end(false)} work=${remove}><p>The row goes from <strong>${spelled(table.name)}</strong>. History can bring the whole database back to before it.</p></${Ask}>`}
-  </${Dialog}>`;
+  </${Dialog}>
+  ${isEnding && html`<${Ask} title="Delete row" onClose=${() => end(false)} work=${remove}><p>The row goes from <strong>${spelled(table.name)}</strong>. History can bring the whole database back to before it.</p></${Ask}>`}`;
 }
 

@@ -4,6 +4,8 @@ import { ask, call, endLink, wire } from 'app/api.js';
 
 const place = 'svc-session';
 const drafts = 'svc-draft:';
+/** Where this tab keeps what it has learned of projects. */
+export const knownPlace = 'svc-known:';
 const idleMs = 12 * 60 * 60 * 1000;
 
 /** `{credential, kind, keep, me, expires_at}`; `kind` says how it came: `key`, `link` or `token`. */
@@ -39,9 +41,22 @@ export async function signIn(credential, { kind, stay = true, expires_at } = {})
   const me = await call('get_me', { credential });
   notice.value = '';
   lastUse = Date.now();
+  // Whoever has several roles has to know each project's workspace: asked for now, screens need not ask.
+  if (new Set(me.memberships.map((one) => one.role)).size > 1) await learnProjects(credential);
   keep({ credential, kind, keep: stay, me, expires_at, key_id: kind === 'token' ? undefined : credential.split('_')[1] });
-  channel.postMessage({ session: session.value });
+  tell();
   return me;
+}
+
+async function learnProjects(credential) {
+  const { projects } = await call('list_projects', { credential }).catch(() => ({ projects: [] }));
+  for (const project of projects) sessionStorage.setItem(knownPlace + `known:${project.id}`, JSON.stringify(project));
+}
+
+/** Gives other tabs the session, and what this one knows of projects. */
+function tell() {
+  const known = Object.entries(sessionStorage).filter(([name]) => name.startsWith(`${knownPlace}known:`));
+  channel.postMessage({ session: session.value, known });
 }
 
 /** Reads the caller anew: roles and workspaces change. */
@@ -74,9 +89,10 @@ function leave() {
 
 channel.onmessage = ({ data }) => {
   if (data.ended) leave();
-  else if (data.asks && session.value) channel.postMessage({ session: session.value });
+  else if (data.asks && session.value) tell();
   else if (data.session && !session.value) {
     notice.value = '';
+    for (const [name, value] of data.known ?? []) if (name.startsWith(knownPlace)) sessionStorage.setItem(name, value);
     keep(data.session);
   }
 };
@@ -107,10 +123,15 @@ const settings = 'svc-config';
 const settingsMs = 10 * 60_000;
 let asked;
 
-/** The server's settings that a browser needs; this tab keeps them for a few minutes. */
-export function config() {
+/**
+ * The server's settings that a browser needs; this tab keeps them for a few minutes. Whoever signs in wants them as they are now: an
+ * issuer that was away may be back.
+ */
+export function config({ isFresh = false } = {}) {
+  if (isFresh) asked = undefined;
   asked ??= (async () => {
     try {
+      if (isFresh) throw new Error();
       const { at, value } = JSON.parse(sessionStorage.getItem(settings));
       if (Date.now() - at < settingsMs) return value;
     } catch {

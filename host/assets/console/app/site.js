@@ -1,6 +1,7 @@
 // The files of a site: what is live, one at a time. Whole folders come by `svc publish`.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { call } from 'app/api.js';
+import { dropDraft, keepDraft, readDraft } from 'app/session.js';
 import { useRun } from 'app/load.js';
 import { Ask, Button, Dialog, Fault, Field, Form, Table, Text, count, html, save, say, size } from 'app/ui.js';
 
@@ -8,21 +9,32 @@ const isText = (type) => /^text\/|json|xml|javascript|yaml/.test(type);
 const maxText = 1_000_000;
 
 function FileDialog({ at, path, onClose, onDone }) {
-  const [text, setText] = useState(null);
+  const place = `${at.project}:${at.page}:file:${path}`;
+  const [text, setText] = useState(() => readDraft(place) ?? null);
   const open = useRun(async () => setText(await (await call('get_file', { ...at, path })).text()));
+  const type = (next) => {
+    setText(next);
+    keepDraft(place, next);
+  };
+  const leave = () => {
+    dropDraft(place);
+    onClose();
+  };
   const store = useRun(async () => {
     await call('put_file', { ...at, path, bytes: new Blob([text]) });
     await onDone();
     say(`Published ${path}.`);
-    onClose();
+    leave();
   });
-  if (text === null && !open.busy && !open.problem) open.run();
+  useEffect(() => {
+    if (text === null) open.run();
+  }, []);
   return html`<${Dialog} title="File" onClose=${onClose} wide>
     <p><code><${Text} of=${path} /></code></p><${Fault} of=${open.problem} />
     <${Form} onSubmit=${store.run}>
-      ${text !== null && html`<${Field} label="File content" as="textarea" class="code" rows="16" value=${text} onInput=${setText} needs="editor" />`}
+      ${text !== null && html`<${Field} label="File content" as="textarea" class="code" rows="16" value=${text} onInput=${type} needs="editor" />`}
       <${Fault} of=${store.problem} />
-      <div class="actions"><${Button} onClick=${onClose}>Cancel</${Button}><${Button} type="submit" class="main" needs="editor" busy=${store.busy} off=${text === null}>Publish file</${Button}></div>
+      <div class="actions"><${Button} onClick=${leave}>Cancel</${Button}><${Button} type="submit" class="main" needs="editor" busy=${store.busy} off=${text === null}>Publish file</${Button}></div>
     </${Form}>
   </${Dialog}>`;
 }

@@ -21,12 +21,16 @@ export const isPlain = (text) => !unseen.test(text);
 /** Answers a text with its unseen characters spelled out. */
 export const spelled = (text) => (unseen.test(text) ? text.replace(new RegExp(unseen, 'g'), name) : text);
 
+const pieces = new RegExp(`(${unseen.source})`);
+
+/** Answers a text in parts, each with whether it stands for a character that nobody sees. */
+export const unseenParts = (text) => text.split(pieces).filter(Boolean).map((part) => (unseen.test(part) ? [name(part), true] : [part, false]));
+
 /** Somebody's text, in a direction of its own. */
 export function Text({ of }) {
   const text = String(of ?? '');
-  if (!unseen.test(text)) return html`<bdi>${text}</bdi>`;
-  const parts = text.split(new RegExp(`(${unseen.source})`)).filter(Boolean);
-  return html`<bdi>${parts.map((part) => (unseen.test(part) ? html`<span class="unseen">${name(part)}</span>` : part))}</bdi>`;
+  if (isPlain(text)) return html`<bdi>${text}</bdi>`;
+  return html`<bdi>${unseenParts(text).map(([part, isUnseen]) => (isUnseen ? html`<span class="unseen">${part}</span>` : part))}</bdi>`;
 }
 
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
@@ -120,7 +124,8 @@ export function Field({ label, as = 'input', value, onInput, hint, error, needs,
     [isSelect ? 'onChange' : 'onInput']: (event) => onInput?.(event.currentTarget.value),
     'aria-describedby': said || undefined,
     'aria-invalid': error ? 'true' : undefined,
-    ...(isSelect ? { disabled: !may || readOnly } : { readOnly: !may || readOnly }),
+    // Neither a choice nor a file can be read only.
+    ...(isSelect || rest.type === 'file' ? { disabled: !may || readOnly } : { readOnly: !may || readOnly }),
   };
   if (as === 'textarea') Object.assign(props, { spellcheck: false, autocapitalize: 'off' });
   return html`<div class=${wide ? 'field wide' : 'field'}>
@@ -174,15 +179,14 @@ export function Screen({ title, lead, actions, about, children }) {
   return html`<div class="head"><div><h1 tabindex="-1" ref=${heading}><${Text} of=${title} /></h1>${lead && html`<p class="lead">${lead}</p>`}</div>${actions && html`<div class="actions">${actions}</div>`}</div>${children}`;
 }
 
-/** A table in a region that scrolls by itself. `columns` are its heads, `numbers` those that have numbers; rows come as they are. */
+/** A table in a region that scrolls by itself. `columns` are its heads, `numbers` those that have numbers; rows come as they are. Without any, `empty` says what to do. */
 export function Table({ caption, columns, rows, empty, sort, numbers = [], class: kind = '' }) {
   const id = useId();
-  if (!rows.length && empty) return html`<div class="empty">${empty}</div>`;
   return html`<div class="table ${kind}" role="region" aria-labelledby=${id} tabindex="0"><table>
     <caption id=${id} class="hidden">${caption}</caption>
     <thead><tr>${columns.map((column, at) => html`<th scope="col" key=${at} class=${numbers.includes(at) ? 'number' : undefined} aria-sort=${sort?.(at)}>${column}</th>`)}</tr></thead>
     <tbody>${rows}</tbody>
-  </table></div>`;
+  </table></div>${!rows.length && empty ? html`<div class="empty">${empty}</div>` : ''}`;
 }
 
 export function Empty({ title, children }) {

@@ -1,7 +1,5 @@
-// Values of a database: how they are shown, typed, and taken away as a file.
-import { h } from 'preact';
+// Values of a database: how they are typed, and taken away as a file. `app/grid.js` shows them.
 import { Real, write } from 'app/exact.js';
-import { Text, html, isPlain, size } from 'app/ui.js';
 
 /** Characters of a value that a table shows. */
 export const shownCharacters = 500;
@@ -11,32 +9,6 @@ export function typeOf(value) {
   if (value instanceof Real) return 'real';
   if (typeof value === 'object') return 'blob';
   return typeof value === 'string' ? 'text' : 'integer';
-}
-
-const bytesOf = (value) => Uint8Array.from(atob(value.base64), (character) => character.charCodeAt(0));
-const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('').toUpperCase();
-
-/**
- * Draws a cell. A value of more than some hundred characters is shown in part, and says so. Tables have thousands of these, so that a cell
- * is an element and no component; one of plain text has nothing inside but that text.
- */
-export function cell(value, key) {
-  const type = typeOf(value);
-  if (type === 'null') return h('td', { key, 'data-type': type, class: 'null' }, 'NULL');
-  if (type === 'integer' || type === 'real') return h('td', { key, 'data-type': type, class: 'number' }, String(value));
-  if (type === 'blob') {
-    const bytes = bytesOf(value);
-    const most = 24;
-    const isCut = bytes.length > most;
-    const title = bytes.length > shownCharacters ? 'Longer than shown' : size(bytes.length);
-    return h('td', { key, 'data-type': type, 'data-cut': isCut ? '' : undefined, class: 'blob', title }, `X'${hex(bytes.subarray(0, most))}${isCut ? '…' : ''}'`);
-  }
-  if (value === '') return h('td', { key, 'data-type': type, class: 'text none' });
-  const isCut = value.length > shownCharacters;
-  const splits = isCut && /[\ud800-\udbff]/.test(value[shownCharacters - 1]);
-  const shown = isCut ? value.slice(0, splits ? shownCharacters - 1 : shownCharacters) : value;
-  if (!isCut && isPlain(shown)) return h('td', { key, 'data-type': type, class: 'text', dir: /[^ -~]/.test(shown) ? 'auto' : undefined }, shown);
-  return html`<td key=${key} data-type=${type} data-cut=${isCut ? '' : undefined} class="text" dir="auto"><${Text} of=${shown} />${isCut && html`<span class="more" title="Longer than shown">…</span>`}</td>`;
 }
 
 /** Answers what SQLite makes of a declared type. */

@@ -98,7 +98,7 @@ export function createEditor({ parent, text, label, describedBy, kind, schema, r
   const { root, inner } = room(parent);
   const kinds = new Compartment();
   const lock = new Compartment();
-  const locked = (yes) => [EditorState.readOnly.of(yes), EditorView.contentAttributes.of(yes ? { 'aria-readonly': 'true' } : {})];
+  const locked = (yes) => [EditorState.readOnly.of(yes), EditorView.contentAttributes.of(yes ? { 'aria-readonly': 'true', readonly: '' } : {})];
   const view = new EditorView({
     root,
     parent: inner,

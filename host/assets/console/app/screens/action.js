@@ -1,6 +1,7 @@
 // One action: its statement, a call of it as somebody, and its versions.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
+import { NoDatabase } from 'app/project.js';
 import { Define } from 'app/define.js';
 import { Result } from 'app/result.js';
 import { write } from 'app/exact.js';
@@ -12,7 +13,7 @@ import { Ask, Button, Fault, Field, Form, Screen, Table, Text, Time, html, optio
 
 async function load(project, name) {
   const [actions, people] = await Promise.all([loadActions(project), call('list_visitors', { project, query: { limit: 50 } })]);
-  return { action: actions?.find((one) => one.name === name), visitors: people.visitors };
+  return { hasDatabase: actions !== null, action: actions?.find((one) => one.name === name), visitors: people.visitors };
 }
 
 function Call({ project, action, visitors, first }) {
@@ -79,7 +80,9 @@ export function Action({ project, action: name, query, about }) {
   const lead = action && html`<a href=${`/p/${project}/actions`}>All actions</a> · ${action.kind === 'write' ? 'writes' : 'reads'} · version ${action.version} · for ${action.requires_identity ? 'who is signed in' : 'anybody'}`;
   return html`<${Screen} title=${name} about=${about} lead=${lead} actions=${action && html`<${Button} class="danger" needs="editor" onClick=${() => end(true)}>Delete action</${Button}>`}>
     <${Fault} of=${all.problem} />
-    ${all.value && !action && html`<p class="banner">There is no action of this name. <a href=${`/p/${project}/actions`}>See those that there are</a>.</p>`}
+    ${all.value && !all.value.hasDatabase && html`<${NoDatabase} project=${project}>What visitors may do with it has a name here.</${NoDatabase}>`}
+    ${all.value?.hasDatabase && !action && html`<p class="banner">There is no action of this name yet: define it here, or <a href=${`/p/${project}/actions`}>see those that there are</a>.</p>
+      <${Define} key="new" project=${project} name=${name} version=${0} onDone=${defined} />`}
     ${action && html`
       ${action.columns === null && html`<p class="banner">The statement does not work with the schema as it is.</p>`}
       <${Define} key=${action.version} project=${project} name=${name} action=${action} version=${action.version} onDone=${defined} />

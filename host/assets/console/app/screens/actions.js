@@ -27,7 +27,7 @@ function New({ project, onDone }) {
   };
   return html`<section class="card"><h2>A new action</h2>
     <${Field} label="Name" value=${name} onInput=${setName} needs="editor" autocomplete="off" maxlength="64" hint="By which pages call it: a-z, 0-9 and _." />
-    <${Define} project=${project} name=${name} version=${0} onDone=${done} /></section>`;
+    <${Define} project=${project} name=${name} version=${0} isNameFree onDone=${done} /></section>`;
 }
 
 export function Actions({ project, query, about }) {

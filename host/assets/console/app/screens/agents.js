@@ -26,7 +26,7 @@ function Tools({ project, loaded, onDone }) {
   return html`<section><h2>Agents of your visitors</h2><div class="over"><${Switch} label="Tools for agents" on=${backend.agents} busy=${turn.busy} needs="editor" onChange=${turn.run} /><p class="quiet">${backend.agents ? 'On: they may do what any visitor may without signing in.' : 'Off. Below is what they would see.'}</p></div>
     <${Fault} of=${turn.problem} />
     <${Table} caption="Tools" columns=${['Tool', 'Kind', 'Arguments', 'Description']} rows=${rows} empty=${html`<p>No tool: an action that needs no identity is one. <a href=${`/p/${project}/actions`}>Define an action</a>.</p>`} />
-    ${backend.agents && page && html`<${Lines} text=${`claude mcp add --transport http ${page.slug} ${settings.sites_url}/${page.slug}/mcp`} />`}</section>`;
+    ${backend.agents && page && html`<${Lines} text=${`claude mcp add --transport http ${page.slug} ${settings.sites_url}/${page.slug}/mcp`} label="Copy line for visitors" what="the line" />`}</section>`;
 }
 
 function Own({ workspace, base }) {
@@ -44,7 +44,7 @@ function Own({ workspace, base }) {
       <div class="actions"><${Button} type="submit" class="main" needs="admin" busy=${make.busy}>Make key</${Button}></div></${Form}>
     ${made && html`<${Credential} made=${made} onClose=${() => setMade(null)} />`}
     <p>Put the credential into the agent's environment as <code>SVC_CREDENTIAL</code>, and tell it of the tools:</p>
-    <${Lines} text=${`claude mcp add --transport http svc ${base}/mcp --header "Authorization: Bearer $SVC_CREDENTIAL"`} /></section>`;
+    <${Lines} text=${`claude mcp add --transport http svc ${base}/mcp --header "Authorization: Bearer $SVC_CREDENTIAL"`} label="Copy line for your agent" what="the line" /></section>`;
 }
 
 export function Agents({ project, about, workspace }) {

@@ -1,10 +1,10 @@
 // Tables, and the rows of one.
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from 'app/api.js';
 import { NoDatabase, useBackend } from 'app/project.js';
 import { maxColumns, operators, pageRows, selectRows, selectView } from 'app/statements.js';
-import { cell } from 'app/values.js';
 import { write } from 'app/exact.js';
+import { Grid } from 'app/grid.js';
 import { Row } from 'app/row.js';
 import { begin, asProblem, useDraft, usePoll } from 'app/load.js';
 import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, count, html, options } from 'app/ui.js';
@@ -39,10 +39,10 @@ async function read(project, table, isView, view) {
   throw refused;
 }
 
-function Filter({ columns, filter, apply }) {
+function Filter({ place, columns, filter, apply }) {
   const [column, setColumn] = useState(filter?.column ?? columns[0] ?? '');
   const [operator, setOperator] = useState(filter?.operator ?? '=');
-  const [value, setValue] = useState(filter?.value ?? '');
+  const [value, setValue] = useDraft(`${place}:value`, filter?.value ?? '');
   const bare = operator.startsWith('is ');
   return html`<${Form} class="filter" onSubmit=${() => apply({ column: column || columns[0], operator, value })}>
     <${Field} label="Filter column" as="select" value=${column} onInput=${setColumn}>${options(columns.map((name) => [name, name]))}</${Field}>
@@ -98,18 +98,23 @@ function Rows({ project, backend, name }) {
     return view.sort?.column === column && column !== undefined ? (view.sort.down ? 'descending' : 'ascending') : undefined;
   };
   const keys = (row) => Object.keys(row).filter((key) => /^k\d+$/.test(key)).map((key) => row[key]);
-  const rows = page?.rows.map((row, at) => {
-    const draw = (column, place) => cell(isView ? row[column] : row[`c${place}`], place);
-    // A row keeps its own element, so that nobody presses what another row has just become.
-    return html`<tr key=${isView ? at : write(keys(row))}>${!isFixed && html`<td class="row"><${Button} class="small" onClick=${() => setOpen({ key: keys(row) })}>Open row</${Button}></td>`}${columns.map(draw)}</tr>`;
-  });
+  const content = useMemo(
+    () =>
+      page && {
+        names: columns,
+        rows: page.rows.map((row) => columns.map((column, at) => (isView ? row[column] : row[`c${at}`]))),
+        keys: isView ? undefined : page.rows.map((row) => write(keys(row))),
+        label: isFixed ? undefined : 'Open row',
+      },
+    [page],
+  );
   const inAll = backend.inventory.tables.find((one) => one.name === name)?.rows;
   return html`
-    ${!isView && html`<${Filter} columns=${columns} filter=${view.filter} apply=${(filter) => go({ filter, offset: 0 })} />`}
+    ${!isView && html`<${Filter} place=${place} columns=${columns} filter=${view.filter} apply=${(filter) => go({ filter, offset: 0 })} />`}
     <div class="over"><p class="quiet">${page ? (page.rows.length ? `Rows ${page.offset + 1} to ${page.offset + page.rows.length}` : 'No rows here') : ''}${inAll !== undefined && !view.filter ? ` of ${inAll.toLocaleString()}` : ''}${table && table.columns.length > maxColumns ? `; the first ${maxColumns} of ${count(table.columns.length, 'column')}` : ''}${isView ? '; a view is read only' : ''}${isOurs(name) ? '; the server keeps this table' : ''}.</p>
       <div class="actions"><${Switch} label="Live" on=${live} onChange=${setLive} />${!isFixed && html`<${Button} class="main" needs="editor" onClick=${() => setOpen({})}>Insert row</${Button}>`}</div></div>
     <${Fault} of=${problem} />
-    ${rows && html`<${Table} caption="Rows" columns=${isFixed ? heads : [html`<span class="hidden">Row</span>`, ...heads]} sort=${sorted} rows=${rows} class="dense" empty=${!rows.length && html`<p>${view.filter ? 'No row fits the filter.' : 'There are no rows.'}</p>`} />`}
+    ${content && html`<${Grid} caption="Rows" heads=${isFixed ? heads : [html`<span class="hidden">Row</span>`, ...heads]} sort=${sorted} content=${content} onPress=${(at) => setOpen({ key: keys(page.rows[at]) })} empty=${html`<p>${view.filter ? 'No row fits the filter.' : html`There are no rows. ${!isFixed && 'Insert the first one above, or have an action do it.'}`}</p>`} />`}
     ${page && html`<div class="actions"><${Button} off=${page.offset === 0} why="This is the first page." onClick=${() => go({ offset: Math.max(0, page.offset - page.size) })}>Previous page</${Button}><${Button} off=${!page.hasMore} why="This is the last page." onClick=${() => go({ offset: page.offset + page.size })}>Next page</${Button}></div>`}
     ${open && html`<${Row} project=${project} table=${table} rowKey=${open.key} onClose=${() => setOpen(null)} onDone=${load} />`}`;
 }

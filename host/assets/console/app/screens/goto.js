@@ -6,7 +6,7 @@ import { loadBackend } from 'app/project.js';
 import { go, asProblem, known, remember } from 'app/load.js';
 import { Dialog, Fault, Text, html } from 'app/ui.js';
 
-const parts = ['Pages', 'Data', 'SQL', 'Schema', 'Actions', 'History', 'Rooms', 'Visitors', 'Payments', 'Agents', 'Domains', 'Settings'];
+const parts = ['Pages', 'Data', 'SQL', 'Schema', 'Actions', 'History', 'Rooms', 'Visitors', 'Files', 'Payments', 'Agents', 'Domains', 'Statistics', 'Log', 'Settings'];
 
 async function find(project) {
   const [projects, pages, backend] = await Promise.all([

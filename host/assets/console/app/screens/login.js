@@ -59,7 +59,7 @@ async function leadToIssuer(oauth, stay) {
 }
 
 export function SignIn() {
-  const settings = useLoad('config', config);
+  const settings = useLoad('config', () => config({ isFresh: true }));
   const oauth = settings.value?.oauth;
   const [code, setCode] = useState(() => /^#([0-9A-Za-z]{43})$/.exec(location.hash)?.[1]);
   useEffect(() => {
@@ -82,7 +82,11 @@ export function SignIn() {
     // The code is used once: it leaves the address before it does anything.
     history.replaceState(null, '', '/login');
     setCode(undefined);
-    const made = await ask('/_svc/console/session', { code });
+    const made = await ask('/_svc/console/session', { code }).catch((error) => {
+      // A request that did not get through, or came too soon, has used nothing up.
+      if (error.status === 0 || error.status === 429) setCode(code);
+      throw error;
+    });
     await signIn(made.credential, { kind: 'link', stay, expires_at: made.expires_at });
     go(takeReturn(), { replace: true });
     say(`Signed in to the workspace ${made.workspace.slug} as ${made.role}.`);

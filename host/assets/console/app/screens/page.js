@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import { call, newKey } from 'app/api.js';
 import { dropDraft, keepDraft, readDraft } from 'app/session.js';
 import { Editor } from 'app/editor.js';
-import { go, remember, useDraft, useLoad, useRun } from 'app/load.js';
+import { go, useDraft, useLoad, useRun } from 'app/load.js';
 import { Ask, Button, Fault, Field, Loaded, Screen, Table, Text, Time, count, html, say, spelled } from 'app/ui.js';
 import { Site } from 'app/site.js';
 
@@ -13,7 +13,6 @@ async function load(project, page) {
     call('get_content', { project, page }),
     call('list_revisions', { project, page }),
   ]);
-  remember(`page:${project}:${page}`, frontend.id);
   return { frontend, content, revisions };
 }
 
@@ -149,7 +148,7 @@ export function Page({ project, page, about }) {
     <${Fault} of=${load_.problem} />
     ${loaded && html`${frontend.warnings?.length ? html`<ul class="banner">${frontend.warnings.map((one, at) => html`<li key=${at}><${Text} of=${one.detail} />${one.line ? ` (line ${one.line})` : ''}</li>`)}</ul>` : ''}
       <${Tabs} chosen=${tab} choose=${choose} />
-      <div role="tabpanel" id=${`panel-${tab}`} aria-labelledby=${`tab-${tab}`} tabindex="-1">
+      <div role="tabpanel" id=${`panel-${tab}`} aria-label=${`${tab} of the page`} tabindex="-1">
         ${tab === 'Source' && (content.files ? html`<${Site} project=${project} page=${page} content=${content} onDone=${load_.reload} />` : html`<${Source} project=${project} page=${page} loaded=${loaded} onDone=${load_.reload} />`)}
         ${tab === 'Revisions' && html`<${Revisions} key=${revisions.revisions.length} project=${project} page=${page} first=${revisions} />`}
         ${tab === 'Releases' && html`<${Releases} project=${project} page=${page} />`}

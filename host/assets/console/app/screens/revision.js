@@ -1,22 +1,17 @@
 // One revision beside what is live: the difference, both previews, and the way to make it live.
 import { useState } from 'preact/hooks';
 import { call } from 'app/api.js';
-import { config } from 'app/session.js';
 import { Difference } from 'app/editor.js';
-import { known, remember, useDraft, useLoad, useRun } from 'app/load.js';
+import { useDraft, useLoad, useRun } from 'app/load.js';
 import { Button, Fault, Field, Screen, Table, Text, Time, html, say } from 'app/ui.js';
 
 async function load(project, page, revision) {
-  // The page's id never changes, so that one who came from the page has it.
-  const id = known(`page:${project}:${page}`);
-  const [frontend, one, content, live, settings] = await Promise.all([
-    id ?? call('get_frontend', { project, page }).then((found) => remember(`page:${project}:${page}`, found.id)),
+  const [one, content, live] = await Promise.all([
     call('get_revision', { project, page, revision }),
     call('get_content', { project, page, query: { revision_id: revision } }),
     call('get_content', { project, page }),
-    config(),
   ]);
-  return { frontend, one, content, live, sites: settings.sites_url };
+  return { one, content, live };
 }
 
 /** A page of the owner's own, in a frame that may run scripts and nothing else. */
@@ -40,7 +35,7 @@ export function Revision({ project, page, revision, about }) {
   const all = useLoad(`revision:${project}:${page}:${revision}`, () => load(project, page, revision));
   const [message, setMessage, dropMessage] = useDraft(`${project}:${page}:${revision}:message`);
   const [note, setNote] = useState('');
-  const { frontend, one, content, live, sites } = all.value ?? {};
+  const { one, content, live } = all.value ?? {};
   const isLive = one && live.revision_id === revision;
   const isBack = one && one.state !== 'draft' && !isLive;
   const word = isBack ? 'Roll back' : 'Promote';
@@ -57,7 +52,8 @@ export function Revision({ project, page, revision, about }) {
     await all.reload();
     release.clear();
   };
-  const address = (id) => `${sites}/_preview/${frontend}/${id}/`;
+  // Previews of a page differ in the revision alone.
+  const address = (id) => one.preview_url.replace(/[^/]+\/$/, `${id}/`);
   const kind = content?.type === 'html' || content?.type === 'markdown' ? 'html' : undefined;
   return html`<${Screen} title="Revision" about=${about} lead=${html`<a href=${`/p/${project}/pages/${page}`}>/${page}</a>${one && html` · <${Text} of=${one.message || one.title} /> · made <${Time} at=${one.created_at} fine />. ${states[isLive ? 'active' : one.state === 'active' ? 'superseded' : one.state]}`}`}>
     <${Fault} of=${all.problem} />
