@@ -1,7 +1,7 @@
-//! Backends whose files of visitors may have changed, for the look that follows them.
+//! Files of visitors that were uploaded, and backends in which some may have been deleted, for the looks that follow them.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::model::is_writing_statement;
 use svc_base::ids::BackendId;
@@ -10,20 +10,31 @@ use svc_sandbox::AllowedStatement;
 /// Name of the table of visitors' files.
 const FILES_TABLE: &str = "svc_files";
 
-/// Backends whose files may have changed since they were last looked at.
+/// Changes of files since they were last followed.
 #[derive(Debug, Default)]
-pub(super) struct FileChanges(Mutex<HashSet<BackendId>>);
+pub(super) struct FileChanges(Mutex<NotedChanges>);
+
+#[derive(Debug, Default)]
+struct NotedChanges {
+    /// Ids of files whose rows were committed.
+    uploaded: HashMap<BackendId, Vec<String>>,
+    /// Backends in which rows may be gone, or back.
+    changed: HashSet<BackendId>,
+}
 
 impl FileChanges {
-    /// Notes that files of a backend may have changed.
+    /// Notes that files of a backend may be gone, or back.
     pub(super) fn note(&self, backend: BackendId) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(backend);
+        self.lock().changed.insert(backend);
     }
 
-    /// Notes it for a backend if a statement may have deleted files.
+    /// Notes that rows of files are committed.
+    pub(super) fn note_uploaded(&self, backend: BackendId, files: Vec<String>) {
+        let mut noted = self.lock();
+        noted.uploaded.entry(backend).or_default().extend(files);
+    }
+
+    /// Notes a backend if a statement may have deleted files of it.
     pub(super) fn note_statement(&self, backend: BackendId, statement: &AllowedStatement) {
         let names_files = || {
             statement
@@ -36,8 +47,17 @@ impl FileChanges {
         }
     }
 
-    /// Takes the backends.
-    pub(super) fn take(&self) -> HashSet<BackendId> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes the uploaded files.
+    pub(super) fn take_uploaded(&self) -> HashMap<BackendId, Vec<String>> {
+        std::mem::take(&mut self.lock().uploaded)
+    }
+
+    /// Takes the backends in which files may be gone, or back.
+    pub(super) fn take_changed(&self) -> HashSet<BackendId> {
+        std::mem::take(&mut self.lock().changed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, NotedChanges> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
