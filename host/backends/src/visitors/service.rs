@@ -107,7 +107,10 @@ impl Visitors {
     }
 
     /// Erases a visitor's profile and sessions; returns whether there was one.
-    pub(super) async fn forget(
+    ///
+    /// # Errors
+    /// Errors of the database; then nothing is erased.
+    pub async fn forget(
         &self,
         project: ProjectId,
         id: String,
