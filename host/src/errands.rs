@@ -9,7 +9,7 @@ use crate::backends::history::RestoreEntry;
 use crate::control::audit::{AuditWithdrawal, with_optional_actor};
 use crate::control::{ControlDatabase, ErrandMessage, ErrandWork, Error};
 use crate::deployments::files::visitors::{
-    VisitorFileRelease, VisitorFileReservation, VisitorFileSweep,
+    UnnamedObjects, VisitorFileRelease, VisitorFileReservation, VisitorFileSweep,
 };
 use crate::deployments::rerender::RerenderWithout;
 use crate::guests::shared::GuestFell;
@@ -66,6 +66,8 @@ errands! {
     VisitorFileReservation(VisitorFileReservation),
     /// A file of a visitor was not committed.
     VisitorFileRelease(VisitorFileRelease),
+    /// Files were stored, and no row will name them.
+    UnnamedObjects(UnnamedObjects),
     /// A database was looked at for files.
     VisitorFileSweep(VisitorFileSweep),
     /// A guest was rolled back at a node.
@@ -134,6 +136,7 @@ mod tests {
                 "forms": [{ "size": 0, "digest": vec![0; 32], "bytes": 1, "objects": null, "media_type": "text/plain" }],
             } }),
             json!({ "visitor_file_release": { "project": project, "file": "file_1", "at": at } }),
+            json!({ "unnamed_objects": { "objects": [vec![0; 32]], "at": at } }),
             json!({ "visitor_file_sweep": {
                 "project": project, "backend": backend, "at": at,
                 "changes": { "kept": [], "ended": ["file_1"], "returned": [], "dropped": [] },
