@@ -41,7 +41,12 @@ fn what_follows_the_end_goes() {
         for tail in [&b"PK\x03\x04 an archive"[..], b"<script>", b"\xff"] {
             let long = [whole, tail].concat();
             let cleaned = clean(&long, false).unwrap();
-            assert_eq!(super::built(&long, &cleaned), clean_whole, "{}", sample.name);
+            assert_eq!(
+                super::built(&long, &cleaned),
+                clean_whole,
+                "{}",
+                sample.name
+            );
         }
     }
 }

@@ -110,11 +110,7 @@ impl Visitors {
     ///
     /// # Errors
     /// Errors of the database; then nothing is erased.
-    pub async fn forget(
-        &self,
-        project: ProjectId,
-        id: String,
-    ) -> Result<bool, VisitorError> {
+    pub async fn forget(&self, project: ProjectId, id: String) -> Result<bool, VisitorError> {
         let now = self.infra.clock.now();
         let forgotten = self
             .infra

@@ -132,14 +132,18 @@ pub async fn list(
     for deployment in live {
         entries.extend(entries_of(content, deployment).await?);
     }
-    entries.extend(brought.into_iter().map(|(file, sent, digest, bytes)| ContentEntry {
-        slug: None,
-        path: None,
-        file: Some(file),
-        sha256: digest.to_string(),
-        bytes: Some(bytes),
-        blocked: blocked.contains(&sent.to_string()),
-    }));
+    entries.extend(
+        brought
+            .into_iter()
+            .map(|(file, sent, digest, bytes)| ContentEntry {
+                slug: None,
+                path: None,
+                file: Some(file),
+                sha256: digest.to_string(),
+                bytes: Some(bytes),
+                blocked: blocked.contains(&sent.to_string()),
+            }),
+    );
     let shown: HashSet<String> = entries.iter().map(|entry| entry.sha256.clone()).collect();
     let others = files.into_iter().map(|(digest, bytes)| ContentEntry {
         slug: None,
