@@ -54,7 +54,9 @@ impl VisitorFiles {
     /// # Errors
     /// The first failure, after what could be done in spite of it.
     pub async fn follow_all(&self) -> anyhow::Result<()> {
-        let (mut after, mut first_error) = (None, None);
+        let turn = self.following.lock().await;
+        let (mut after, mut first_error) = (None, self.keep_uploaded().await.err());
+        drop(turn);
         loop {
             let some = self.files.visitor_file_backends(after).await?;
             let Some(last) = some.last() else {
