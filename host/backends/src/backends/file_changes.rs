@@ -34,17 +34,17 @@ impl FileChanges {
         noted.uploaded.entry(backend).or_default().extend(files);
     }
 
-    /// Notes a backend if a statement may have deleted files of it.
-    pub(super) fn note_statement(&self, backend: BackendId, statement: &AllowedStatement) {
-        let names_files = || {
-            statement
-                .tables
-                .iter()
-                .any(|table| table.name == FILES_TABLE)
-        };
-        if is_writing_statement(statement) && names_files() {
-            self.note(backend);
-        }
+    /// Notes a backend once what is returned is dropped, if a statement may delete files of it.
+    pub(super) fn note_after(
+        &self,
+        backend: BackendId,
+        (sql, statement): (&str, &AllowedStatement),
+    ) -> Option<ChangeNote<'_>> {
+        let may_delete = is_writing_statement(statement) && names_files(sql);
+        may_delete.then(|| ChangeNote {
+            changes: self,
+            backend,
+        })
     }
 
     /// Takes the uploaded files.
@@ -59,5 +59,60 @@ impl FileChanges {
 
     fn lock(&self) -> MutexGuard<'_, NotedChanges> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Note of a change that is made when this is dropped: at the end of a statement, also where nobody waits for it any more.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct ChangeNote<'c> {
+    changes: &'c FileChanges,
+    backend: BackendId,
+}
+
+impl Drop for ChangeNote<'_> {
+    fn drop(&mut self) {
+        self.changes.note(self.backend);
+    }
+}
+
+/// Whether a statement may name the table of files. Which tables it names is not stored with its verdict.
+fn names_files(sql: &str) -> bool {
+    let mut parts = sql.as_bytes().windows(FILES_TABLE.len());
+    parts.any(|part| part.eq_ignore_ascii_case(FILES_TABLE.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
+    use svc_sandbox::StatementKind;
+
+    #[test]
+    fn a_statement_that_may_delete_files_is_noted_at_its_end() {
+        let clock = Clock::manual(Timestamp(0));
+        let backend = BackendId::new(&clock, &Random::system()).unwrap();
+        let changes = FileChanges::default();
+        for (sql, kind, noted) in [
+            ("DELETE FROM \"SVC_files\"", StatementKind::Write, true),
+            ("DELETE FROM t", StatementKind::Write, false),
+            ("SELECT * FROM svc_files", StatementKind::Read, false),
+        ] {
+            let statement = AllowedStatement {
+                kind,
+                binds: Vec::new(),
+                returns_rows: false,
+                tables: Vec::new(),
+                view: None,
+                parts: 0,
+                start: 0,
+                end: sql.len(),
+            };
+            let note = changes.note_after(backend, (sql, &statement));
+            assert!(changes.take_changed().is_empty(), "{sql}");
+            drop(note);
+            assert_eq!(changes.take_changed().contains(&backend), noted, "{sql}");
+        }
     }
 }
