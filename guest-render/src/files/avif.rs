@@ -40,7 +40,10 @@ struct AvifScan {
 /// Cleans an AVIF.
 pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
     let mut scan = AvifScan::default();
-    for found in boxes(file, 0..file.len())? {
+    let (parts, end) = top_boxes(file)?;
+    // What follows the picture's end is no part of it.
+    let file = &file[..end];
+    for found in parts {
         match &found.kind {
             b"ftyp" => {}
             b"mdat" => scan.has_data = true,
@@ -67,31 +70,61 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
     })
 }
 
+/// Lists the boxes of a file, up to the end of the picture: what is no box behind the description and the pixels is not of it.
+fn top_boxes(file: &[u8]) -> Result<(Vec<MediaBox>, usize), Fault> {
+    let (mut found, mut at) = (Vec::<MediaBox>::new(), 0);
+    let has = |found: &[MediaBox], kinds: &[&[u8; 4]]| {
+        let mut kinds = kinds.iter();
+        kinds.any(|kind| found.iter().any(|one| one.kind == **kind))
+    };
+    while at < file.len() {
+        match next_box(file, at, file.len()) {
+            Ok(next) if found.len() < MAX_BOXES => {
+                at = next.whole.end;
+                found.push(next);
+            }
+            Ok(_) => return Err(broken("The AVIF has too many parts.")),
+            Err(_) if has(&found, &[b"meta", b"moov"]) && has(&found, &[b"mdat"]) => break,
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok((found, at))
+}
+
 /// Lists the boxes of a range.
 fn boxes(file: &[u8], range: Range<usize>) -> Result<Vec<MediaBox>, Fault> {
     let (mut found, mut at) = (Vec::new(), range.start);
     while at < range.end {
-        let length = be32(file, at).ok_or_else(cut_short)?;
-        let kind = file.get(at + 4..at + 8).ok_or_else(cut_short)?;
-        let (head, length) = match length {
-            // The last box goes to the end.
-            0 => (BOX_HEAD, range.end - at),
-            1 => (2 * BOX_HEAD, be64(file, at + 8).ok_or_else(cut_short)?),
-            length => (BOX_HEAD, usize::try_from(length).map_err(|_| cut_short())?),
-        };
-        let end = at.checked_add(length).filter(|end| *end <= range.end);
-        let end = end.ok_or_else(cut_short)?;
-        if length < head || found.len() == MAX_BOXES {
-            return Err(broken("A box of the AVIF is damaged."));
+        let next = next_box(file, at, range.end)?;
+        if found.len() == MAX_BOXES {
+            return Err(broken("The AVIF has too many parts."));
         }
-        found.push(MediaBox {
-            kind: [kind[0], kind[1], kind[2], kind[3]],
-            content: at + head..end,
-            whole: at..end,
-        });
-        at = end;
+        at = next.whole.end;
+        found.push(next);
     }
     Ok(found)
+}
+
+/// Reads the box that begins here, in what goes to `most`.
+fn next_box(file: &[u8], at: usize, most: usize) -> Result<MediaBox, Fault> {
+    let length = be32(file, at).ok_or_else(cut_short)?;
+    let kind = file.get(at + 4..at + 8).ok_or_else(cut_short)?;
+    let (head, length) = match length {
+        // The last box goes to the end.
+        0 => (BOX_HEAD, most - at),
+        1 => (2 * BOX_HEAD, be64(file, at + 8).ok_or_else(cut_short)?),
+        length => (BOX_HEAD, usize::try_from(length).map_err(|_| cut_short())?),
+    };
+    let end = at.checked_add(length).filter(|end| *end <= most);
+    let end = end.ok_or_else(cut_short)?;
+    if length < head {
+        return Err(broken("A box of the AVIF is damaged."));
+    }
+    Ok(MediaBox {
+        kind: [kind[0], kind[1], kind[2], kind[3]],
+        content: at + head..end,
+        whole: at..end,
+    })
 }
 
 /// Reads a big-endian number of eight bytes, as a length.

@@ -29,11 +29,12 @@ pub fn recognise(head: &[u8]) -> Recognition {
         [b'%', b'P', b'D', b'F', b'-', ..] => other("application/pdf"),
         [b'I', b'D', b'3', 2..=4, _, _, ..] => other("audio/mpeg"),
         [0x1a, 0x45, 0xdf, 0xa3, ..] if is_webm(head) => other("video/webm"),
-        [_, _, _, _, b'f', b't', b'y', b'p', ..] => match media_brand(head) {
-            Some(AVIF) => picture(AVIF),
-            Some(kind) => other(kind),
-            None => Recognition::Unknown,
-        },
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] if media_brand(head).is_some() => {
+            match media_brand(head) {
+                Some(AVIF) => picture(AVIF),
+                kind => other(kind.unwrap_or_default()),
+            }
+        }
         _ if is_mp3(head) => other("audio/mpeg"),
         _ if begins_as_text(head) => Recognition::PerhapsText,
         _ => Recognition::Unknown,

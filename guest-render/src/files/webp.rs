@@ -47,6 +47,8 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
                     b"VP8 " => lossy_size(content)?,
                     _ => lossless_size(content)?,
                 };
+                // It may be larger than the canvas says.
+                check_pixels(found.0, found.1)?;
                 dimensions.get_or_insert(found);
                 has_pixels = true;
                 keep_padded(&chunk, end, &mut pieces);

@@ -18,7 +18,7 @@ use super::uploads::{
 use super::values::Value;
 use svc_base::ids::BackendId;
 
-/// Files that one statement deletes at most, with all that refers to them.
+/// Files that one statement deletes at most, with all that refers to them: fewer where that takes too long.
 const FILES_PER_DELETION: i64 = 200;
 
 /// Part of a result that tells how many rows a statement changed.
@@ -125,16 +125,20 @@ impl Databases {
         user_id: &str,
     ) -> Result<u64, StatementRunError> {
         let sql = "DELETE FROM svc_files WHERE id IN (SELECT id FROM svc_files WHERE user_id = :user LIMIT :most)";
-        let (database, mut all) = (self.load(id).await?, 0);
+        let (database, mut all, mut most) = (self.load(id).await?, 0, FILES_PER_DELETION);
         loop {
             let params = vec![
                 ("user".to_owned(), Value::Text(user_id.to_owned())),
-                ("most".to_owned(), Value::Integer(FILES_PER_DELETION)),
+                ("most".to_owned(), Value::Integer(most)),
             ];
-            match delete_files(&database, sql, params).await? {
-                0 => return Ok(all),
-                some => all += some,
+            match delete_files(&database, sql, params).await {
+                Ok(0) => return Ok(all),
+                Ok(some) => all += some,
+                // Without an index each file has the database look through all rows that may refer to it.
+                Err(StatementRunError::Timeout) if most > 1 => most /= 4,
+                Err(error) => return Err(error),
             }
+            most = most.max(1);
         }
     }
 }

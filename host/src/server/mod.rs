@@ -332,6 +332,13 @@ impl Server {
         if let Some(tls) = self.tls {
             tls.stop().await;
         }
+        if let Err(error) = self.app.visitor_files.follow_changes().await {
+            // The next start looks at all databases.
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "files of visitors are not followed"
+            );
+        }
         if let Some(node) = &self.app.cluster {
             node.run().peers().withdraw(ERRANDS_SERVICE);
         }

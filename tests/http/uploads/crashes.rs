@@ -64,6 +64,13 @@ impl CrashInstallation {
         rows
     }
 
+    /// Counts files in a state.
+    fn count(&self, state: &str) -> i64 {
+        let sql = "SELECT count(*) FROM visitor_files WHERE state = ?1";
+        let rows = self.rows();
+        rows.query_row(sql, [state], |row| row.get(0)).unwrap()
+    }
+
     /// Has all that waits have waited.
     fn age(&self) {
         let rows = self.rows();
@@ -155,15 +162,13 @@ async fn die_at(point: &str, bucket: Option<Bucket>) {
     let here = CrashInstallation::new(bucket).await;
     let at = here.serve(None).await;
     let before = populate(&at).await;
+    let kept = async || (here.count("kept") > 0).then_some(());
+    wait_until("the file to be noted", kept).await;
     at.process.kill().await;
     if point == "visitor_files.expired" {
         let at = here.serve(None).await;
         remove(&at, &before).await;
-        let ended = async || {
-            let sql = "SELECT count(*) FROM visitor_files WHERE state = 'ended'";
-            let count: i64 = here.rows().query_row(sql, [], |row| row.get(0)).unwrap();
-            (count > 0).then_some(())
-        };
+        let ended = async || (here.count("ended") > 0).then_some(());
         wait_until("the file to have ended", ended).await;
         at.process.kill().await;
         here.age();

@@ -109,6 +109,12 @@ async fn blocked_bytes_are_refused_and_answered_no_more() {
     let server = &fixture.project.server;
     let block = ["content", "block", &super::sha256(b"bad bytes")];
     server.command(&crate::svc(), &block).await;
+    let list = ["content", "list", &fixture.project.project, "--json"];
+    let listed = server.command(&crate::svc(), &list).await.json();
+    let mut listed = listed["content"].as_array().unwrap().iter();
+    let entry = listed.find(|entry| entry["file"] == json!(id)).unwrap();
+    assert_eq!(entry["sha256"], json!(super::sha256(b"bad bytes")));
+    assert_eq!(entry["blocked"], json!(true));
     let blocked = fixture.download("see", &id).await;
     blocked.problem(403, "disabled");
     let again = fixture.upload("add", b"bad bytes").await;

@@ -34,6 +34,24 @@ fn a_picture_that_is_cut_short_is_refused() {
 }
 
 #[test]
+fn what_follows_the_end_goes() {
+    for sample in all() {
+        let whole = &sample.file[..end_of(&sample)];
+        let clean_whole = super::built(whole, &clean(whole, false).unwrap());
+        for tail in [&b"PK\x03\x04 an archive"[..], b"<script>", b"\xff"] {
+            let long = [whole, tail].concat();
+            let cleaned = clean(&long, false).unwrap();
+            assert_eq!(
+                super::built(&long, &cleaned),
+                clean_whole,
+                "{}",
+                sample.name
+            );
+        }
+    }
+}
+
+#[test]
 fn a_picture_with_a_wrong_byte_is_cleaned_or_refused() {
     for sample in all() {
         for at in 0..sample.file.len() {

@@ -58,6 +58,10 @@ fn kinds_are_told_by_their_bytes() {
             Recognition::PerhapsText,
         ),
         (b"gr\xc3\xbc\xc3".to_vec(), Recognition::PerhapsText),
+        (
+            b"The ftyp box comes first".to_vec(),
+            Recognition::PerhapsText,
+        ),
         (b"".to_vec(), Recognition::PerhapsText),
         (b"PK\x03\x04\0".to_vec(), Recognition::Unknown),
         (

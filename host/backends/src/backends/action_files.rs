@@ -30,7 +30,7 @@ pub struct FilesRequest {
     /// Whether an upload need not use `:svc_user_id`; no, if absent.
     pub anonymous: Option<bool>,
     /// Squares that smaller copies of a picture fit: 1 to 3 of 64, 128, 256, 512, 1024 and 2048; none, if absent.
-    #[schema(max_items = 3)]
+    #[schema(min_items = 1, max_items = 3)]
     pub sizes: Option<Vec<u32>>,
     /// Whether pictures keep what does not draw: places, devices, comments; no, if absent.
     pub keep_metadata: Option<bool>,
@@ -155,10 +155,12 @@ impl FilesRequest {
                 ));
             }
         }
+        let is_empty = self.sizes.as_ref().is_some_and(Vec::is_empty);
         let mut sizes = self.sizes.unwrap_or_default();
         sizes.sort_unstable();
         sizes.dedup();
-        if sizes.len() > MAX_SIZES || sizes.iter().any(|size| !PICTURE_SIZES.contains(size)) {
+        let is_wrong = |size: &u32| !PICTURE_SIZES.contains(size);
+        if is_empty || sizes.len() > MAX_SIZES || sizes.iter().any(is_wrong) {
             return Err(
                 "`files.sizes` takes 1 to 3 of 64, 128, 256, 512, 1024 and 2048.".to_owned(),
             );
@@ -241,6 +243,7 @@ mod tests {
             r#"{"types": ["*/*"]}"#,
             r#"{"types": ["image/"]}"#,
             r#"{"sizes": [100]}"#,
+            r#"{"sizes": []}"#,
             r#"{"sizes": [64, 128, 256, 512]}"#,
         ] {
             assert!(rules(bad).is_err(), "{bad}");

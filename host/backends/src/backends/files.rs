@@ -1,6 +1,6 @@
 //! Files of visitors in the databases of backends, for owners and for the platform.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::model::BackendError;
 use super::service::Backends;
@@ -64,12 +64,22 @@ impl Backends {
         Ok(self.databases.find_kept_upload(id, key).await?)
     }
 
-    /// Takes the backends whose files may have changed since the last call.
-    pub fn take_file_changes(&self) -> HashSet<BackendId> {
-        self.file_changes.take()
+    /// Takes the ids of the files whose rows were committed since the last call.
+    pub fn take_uploaded_files(&self) -> HashMap<BackendId, Vec<String>> {
+        self.file_changes.take_uploaded()
     }
 
-    /// Notes that files of a backend may have changed.
+    /// Notes that rows of files are committed.
+    pub fn note_uploaded_files(&self, id: BackendId, files: Vec<String>) {
+        self.file_changes.note_uploaded(id, files);
+    }
+
+    /// Takes the backends in which files may be gone or back since the last call.
+    pub fn take_file_changes(&self) -> HashSet<BackendId> {
+        self.file_changes.take_changed()
+    }
+
+    /// Notes that files of a backend may be gone, or back.
     pub fn note_file_changes(&self, id: BackendId) {
         self.file_changes.note(id);
     }

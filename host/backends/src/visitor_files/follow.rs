@@ -12,18 +12,15 @@ use svc_database::oldest_moment_kept;
 const LOOK_WAIT: Duration = Duration::from_secs(2);
 
 impl VisitorFiles {
-    /// Looks at the databases in which files may have been deleted or come back since the last call.
+    /// Notes which files were uploaded, and looks at the databases in which files may have been deleted or come back, since the last call.
     ///
     /// # Errors
-    /// The first failure, after what could be done in spite of it; the next look at all databases goes on.
+    /// The first failure, after what could be done in spite of it; the next call, or the next look at all databases, goes on.
     pub async fn follow_changes(&self) -> anyhow::Result<()> {
         let _turn = self.following.lock().await;
-        let mut first_error = None;
+        let mut first_error = self.keep_uploaded().await.err();
         for backend in self.backends.take_file_changes() {
-            let Some(of) = self.files.visitor_file_backend(backend).await? else {
-                continue;
-            };
-            if let Err(error) = self.follow(of).await {
+            if let Err(error) = self.follow_backend(backend).await {
                 self.backends.note_file_changes(backend);
                 first_error = first_error.or(Some(error));
             }
@@ -31,12 +28,35 @@ impl VisitorFiles {
         first_error.map_or(Ok(()), Err)
     }
 
+    /// Looks at the database of a backend, if it has had files.
+    async fn follow_backend(&self, backend: BackendId) -> anyhow::Result<()> {
+        match self.files.visitor_file_backend(backend).await? {
+            Some(of) => self.follow(of).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that rows of uploaded files are committed: one that is deleted soon has been there, and the history may bring it back.
+    async fn keep_uploaded(&self) -> anyhow::Result<()> {
+        let mut first_error = None;
+        for (backend, files) in self.backends.take_uploaded_files() {
+            let kept = self.files.keep_visitor_files(backend, files.clone());
+            if let Err(error) = kept.await {
+                self.backends.note_uploaded_files(backend, files);
+                first_error = first_error.or(Some(error));
+            }
+        }
+        first_error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
     /// Looks at the databases of all backends that have had files, of which this machine has the databases.
     ///
     /// # Errors
     /// The first failure, after what could be done in spite of it.
     pub async fn follow_all(&self) -> anyhow::Result<()> {
-        let (mut after, mut first_error) = (None, None);
+        let turn = self.following.lock().await;
+        let (mut after, mut first_error) = (None, self.keep_uploaded().await.err());
+        drop(turn);
         loop {
             let some = self.files.visitor_file_backends(after).await?;
             let Some(last) = some.last() else {
@@ -69,9 +89,8 @@ impl VisitorFiles {
             let Ok(_turn) = self.following.try_lock() else {
                 return anyhow::Ok(());
             };
-            if let Some(of) = self.files.visitor_file_backend(backend).await? {
-                self.follow(of).await?;
-            }
+            self.keep_uploaded().await?;
+            self.follow_backend(backend).await?;
             self.files.sweep_rested().await
         };
         match tokio::time::timeout(LOOK_WAIT, look).await {

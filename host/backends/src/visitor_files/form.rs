@@ -1,7 +1,7 @@
 //! Bodies of uploads: a raw file, or a form with one, read as their bytes come.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -18,6 +18,8 @@ use crate::http::problem::Problem;
 const FORM_TYPE: &str = "multipart/form-data";
 /// Bytes that a form may have beside its file and its params: boundaries and the headers of its parts.
 const FORM_BYTES: u64 = 16 << 10;
+/// Most bytes that the form's library keeps until it has found a part's begin: headers of parts have no other bound.
+const WAITING_BYTES: u64 = 1 << 20;
 
 /// Bounds of an upload.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +126,8 @@ async fn receive_form(
 struct Transfer {
     /// Bytes that were read and are in memory.
     held: AtomicUsize,
+    /// Bytes of parts that the form has given.
+    taken: AtomicU64,
     /// Problem with which the transfer has ended.
     failed: Mutex<Option<Problem>>,
 }
@@ -136,6 +140,23 @@ impl Transfer {
             .clone()
             .unwrap_or_else(|| invalid_request(format!("The form cannot be read: {error}.")))
     }
+
+    /// Notes the problem with which the transfer ends.
+    fn fail(&self, problem: Problem) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        *failed = Some(problem);
+    }
+
+    /// Refuses bytes while too many of those before, of which `given` were read, wait in memory for the begin of a part.
+    fn check_waiting(&self, bytes: Option<Bytes>, given: u64) -> Result<Option<Bytes>, Problem> {
+        let waiting = given.saturating_sub(self.taken.load(Ordering::Relaxed));
+        match waiting > WAITING_BYTES {
+            true => Err(invalid_request(
+                "The form has too much beside its parts: a part has a name, and nothing stands before the first one.",
+            )),
+            false => Ok(bytes),
+        }
+    }
 }
 
 /// Reads a body as the form's library takes it.
@@ -143,19 +164,18 @@ fn parts_of(
     body: StreamedBody,
     transfer: Arc<Transfer>,
 ) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
-    let parts = stream::unfold(Some((body, transfer)), |state| async move {
-        let (mut body, transfer) = state?;
-        match body.next(transfer.held.load(Ordering::Relaxed)).await {
-            Ok(Some(bytes)) => Some((Ok(bytes), Some((body, transfer)))),
+    let parts = stream::unfold(Some((body, transfer, 0_u64)), |state| async move {
+        let (mut body, transfer, given) = state?;
+        let next = body.next(transfer.held.load(Ordering::Relaxed)).await;
+        match next.and_then(|bytes| transfer.check_waiting(bytes, given)) {
+            Ok(Some(bytes)) => {
+                let given = given + bytes.len() as u64;
+                Some((Ok(bytes), Some((body, transfer, given))))
+            }
             Ok(None) => None,
             Err(problem) => {
                 let error = std::io::Error::other(problem.detail.clone());
-                let mut failed = transfer
-                    .failed
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                *failed = Some(problem);
-                drop(failed);
+                transfer.fail(problem);
                 Some((Err(error), None))
             }
         }
@@ -239,7 +259,10 @@ impl FormParts<'_> {
 
     async fn chunk(&self, field: &mut Field<'static>) -> Result<Option<Bytes>, UploadError> {
         let chunk = field.chunk().await;
-        Ok(chunk.map_err(|error| self.transfer.problem(&error))?)
+        let chunk = chunk.map_err(|error| self.transfer.problem(&error))?;
+        let bytes = chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.transfer.taken.fetch_add(bytes, Ordering::Relaxed);
+        Ok(chunk)
     }
 
     async fn finish(self) -> Result<ReceivedUpload, UploadError> {

@@ -85,7 +85,13 @@ pub async fn delete(
     let Some(backend) = files.backend_of(at.project.id).await? else {
         return Ok(());
     };
-    if is_visitor_file_id(&file) {
+    let is_there = is_visitor_file_id(&file)
+        && files
+            .backends
+            .find_file(backend, file.clone())
+            .await?
+            .is_some();
+    if is_there {
         files.actions.delete_file(backend, file).await?;
     }
     Ok(())

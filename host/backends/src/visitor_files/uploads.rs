@@ -228,6 +228,7 @@ impl VisitorFiles {
         let (backend, kept) = (of.backend, arrived.kept.clone());
         match self.commit(action, by, arrived, (&forms, inspected)).await {
             Ok(result) => {
+                self.backends.note_uploaded_files(backend, vec![of.file]);
                 fault::point("upload.committed");
                 Ok(UploadAnswerJson {
                     rows: result.rows.of(0),

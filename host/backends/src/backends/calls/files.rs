@@ -88,6 +88,8 @@ impl ActionCalls {
         };
         let database = self.backends.databases.load(id).await?;
         let row = &action.row;
+        let changes = &self.backends.file_changes;
+        let _noted = changes.note_after(id, (&row.sql, &row.verdict));
         let written = database.upload(upload, &action.timing).await;
         written.map_err(|error| statement_error(&row.sql, &row.verdict, error))
     }

@@ -119,10 +119,9 @@ impl ActionCalls {
         let database = self.backends.databases.load(id).await?;
         let changes = &self.backends.file_changes;
         let run = move || async move {
+            let mut rows = actions.iter().map(|action| &action.row);
+            let _noted = rows.find_map(|row| changes.note_after(id, (&row.sql, &row.verdict)));
             let done = database.batch(steps).await;
-            for action in actions {
-                changes.note_statement(id, &action.row.verdict);
-            }
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
@@ -201,8 +200,9 @@ impl ActionCalls {
             params,
         };
         let database = self.backends.databases.load(id).await;
+        let changes = &self.backends.file_changes;
+        let _noted = changes.note_after(id, (sql, verdict));
         let result = database?.call(call, timing).await;
-        self.backends.file_changes.note_statement(id, verdict);
         result.map_err(|error| statement_error(sql, verdict, error))
     }
 }

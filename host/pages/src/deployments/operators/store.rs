@@ -191,6 +191,22 @@ pub(super) fn live_content(
     .collect()
 }
 
+/// Lists the files that visitors of a project have brought, with their smaller copies: id, digest as sent, digest as stored, and bytes.
+pub(super) fn visitor_files_of(
+    c: &Connection,
+    owner: &str,
+) -> rusqlite::Result<Vec<(String, Digest, Digest, u64)>> {
+    c.prepare_cached(
+        "SELECT file_id, sent_digest, digest, bytes FROM visitor_files WHERE project_id = ?1 AND state <> 'ended'
+         ORDER BY file_id, size",
+    )?
+    .query_map([owner], |row| {
+        let bytes = row.get::<_, i64>(3)?.unsigned_abs();
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, bytes))
+    })?
+    .collect()
+}
+
 /// Lists the files of an owner, with their lengths.
 pub(super) fn files_of(c: &Connection, owner: &str) -> rusqlite::Result<Vec<(Digest, u64)>> {
     c.prepare_cached("SELECT digest, bytes FROM blobs WHERE owner_id = ?1 ORDER BY digest")?

@@ -45,6 +45,25 @@ impl ProjectFiles {
         self.infra.control.read(find).await
     }
 
+    /// Notes that rows of files are committed.
+    ///
+    /// # Errors
+    /// The database's; the files are noted again then, or found by a look at the backend.
+    pub async fn keep_visitor_files(
+        &self,
+        backend: BackendId,
+        kept: Vec<String>,
+    ) -> Result<(), control::Error> {
+        let Some(of) = self.visitor_file_backend(backend).await? else {
+            return Ok(());
+        };
+        let changes = VisitorFileChanges {
+            kept,
+            ..VisitorFileChanges::default()
+        };
+        self.change_visitor_files(of, changes).await
+    }
+
     /// Compares the files of a backend with those that its database has, which were read at a moment after `read_from`.
     ///
     /// # Errors
@@ -75,6 +94,15 @@ impl ProjectFiles {
                 _ => {}
             }
         }
+        self.change_visitor_files(of, changes).await
+    }
+
+    /// Makes changes, some at a time.
+    async fn change_visitor_files(
+        &self,
+        of: FileBackend,
+        changes: VisitorFileChanges,
+    ) -> Result<(), control::Error> {
         for changes in in_steps(changes) {
             let sweep = VisitorFileSweep {
                 project: of.project,

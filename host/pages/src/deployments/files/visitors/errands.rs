@@ -7,7 +7,7 @@ use crate::content::Digest;
 use crate::control::{ErrandWork, Error, Tx};
 use crate::deployments::files::model::{FileError, FileOwner, FileRoom};
 use crate::deployments::files::store::{self as blobs, NewBlob};
-use crate::deployments::store::look_through_files;
+use crate::deployments::store::{look_through_files, mark_garbage};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
@@ -122,6 +122,23 @@ impl ErrandWork for VisitorFileRelease {
     fn perform(self, tx: &Tx<'_>) -> Result<(), Error> {
         store::release(tx, &self.file, self.at)?;
         look_through_files(tx, &self.project.to_string())
+    }
+}
+
+/// Errand: objects were stored, and no row will name them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnnamedObjects {
+    pub(in crate::deployments::files) objects: Vec<[u8; 32]>,
+    pub(in crate::deployments::files) at: Timestamp,
+}
+
+impl ErrandWork for UnnamedObjects {
+    const KIND: &'static str = "unnamed_objects";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), Error> {
+        let mut objects = self.objects.into_iter().map(Digest::from_bytes);
+        objects.try_for_each(|object| mark_garbage(tx, &object, self.at))
     }
 }
 

@@ -27,7 +27,7 @@ use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 
 pub use errands::{
-    NewFileForm, VisitorFileChanges, VisitorFileRelease, VisitorFileReservation,
+    NewFileForm, UnnamedObjects, VisitorFileChanges, VisitorFileRelease, VisitorFileReservation,
     VisitorFileReservationAnswer, VisitorFileSweep,
 };
 pub use store::FileBackend;
@@ -315,7 +315,7 @@ impl ProjectFiles {
     /// The database's.
     pub async fn limits_of(&self, project: &Project) -> Result<FileLimits, FileError> {
         let workspace = project.workspace.id;
-        let read = move |c: &_| Ok(workspaces::plan_of(c, &workspace)?);
+        let read = move |c: &_| workspaces::plan_of(c, &workspace);
         let plan = self.infra.control.read(read).await?;
         Ok(plan.file_limits(&self.infra.config.limits))
     }
