@@ -13,14 +13,12 @@ use super::passkey_policy;
 use crate::app::App;
 use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::deployments::model::is_reserved;
-use crate::deployments::serving::routes as pages;
+use crate::deployments::serving::{file_from_memory, routes as pages};
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::visitor_files::routes as visitor_files;
 
-/// Route of the files of sites.
-pub const FILE_ROUTE: &str = "/{slug}/{*path}";
 /// First segments of other routes below the address of a page.
 const ROUTED_BELOW_PAGES: [&str; 7] = ["_svc", "api", "auth", "mcp", "payments", "raw", "ws"];
 
@@ -48,7 +46,7 @@ pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
 }
 
 /// Whether a request is a view of a file below an address that may be a site's, which [`view_file`] answers as the route
-/// [`FILE_ROUTE`] does. Its path is in the canonical form.
+/// of files does. Its path is in the canonical form.
 pub fn is_file_view(host: &HostKind, request: &Request) -> bool {
     host.has_pages()
         && request.method() == Method::GET
@@ -63,9 +61,14 @@ pub async fn view_file(
 ) -> Response {
     let (parts, _) = request.into_parts();
     let slug = slug_of_file(parts.uri.path()).unwrap_or_default();
-    let showing = pages::show_file(&app.serving, (host, at_root), slug, &parts);
-    // It is larger than the answer to a page's view, which has no room for it.
-    let shown = Box::pin(showing).await.into_response();
+    let shown = match file_from_memory(&app.serving, (host, at_root), slug, &parts) {
+        Some(shown) => shown,
+        // It is larger than the answer to a page's view, which has no room for it.
+        None => {
+            let showing = pages::show_file(&app.serving, (host, at_root), slug, &parts);
+            Box::pin(showing).await.into_response()
+        }
+    };
     passkey_policy::refuse_passkeys(passkey_policy::is_reached(&app.config, host), shown)
 }
 

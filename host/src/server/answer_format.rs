@@ -131,7 +131,7 @@ fn write_problem(
         )
     } else {
         let document = problem.document(&app.config.base_url, request_id);
-        (document.to_string(), "application/problem+json")
+        (document.to_json(), "application/problem+json")
     };
     let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, body.len().into());

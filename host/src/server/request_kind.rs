@@ -23,7 +23,7 @@ impl RequestKind {
     pub(super) fn name(self) -> Option<&'static str> {
         match self {
             Self::View => Some(telemetry::PAGE_ROUTE),
-            Self::File => Some(router::FILE_ROUTE),
+            Self::File => Some(telemetry::FILE_ROUTE),
             Self::Call => Some(telemetry::CALL_ROUTE),
             Self::Download => Some(router::DOWNLOAD_ROUTE),
             Self::Routed => None,

@@ -120,7 +120,7 @@ impl LogFollowing {
                 Ok(()) => Some((Bytes::from_static(b": still here\n\n"), true)),
                 Err(problem) => {
                     problem.log("log stream");
-                    let document = problem.document(&self.services.config.base_url, "");
+                    let document = problem.document(&self.services.config.base_url, "").to_json();
                     Some((format!("event: error\ndata: {document}\n\n").into(), false))
                 }
             },

@@ -6,6 +6,7 @@
 use axum::response::{IntoResponse, Response};
 use http::header::InvalidHeaderValue;
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
 
 macro_rules! codes {
@@ -191,20 +192,53 @@ impl Problem {
         self.header(header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
-    /// Returns the problem document (RFC 9457).
-    pub fn document(&self, base_url: &str, request_id: &str) -> Value {
-        let mut document = Map::new();
-        let code = self.code.as_str();
-        document.insert("type".into(), format!("{base_url}/problems/{code}").into());
-        document.insert("title".into(), self.code.title().into());
-        document.insert("status".into(), self.code.status().as_u16().into());
-        document.insert("detail".into(), self.detail.clone().into());
-        document.insert("code".into(), code.into());
-        if self.code.status().is_server_error() {
-            document.insert("request_id".into(), request_id.into());
+    /// Returns the problem document (RFC 9457), which is written as JSON.
+    pub fn document<'p>(&'p self, base_url: &'p str, request_id: &'p str) -> ProblemDocument<'p> {
+        ProblemDocument {
+            problem: self,
+            base_url,
+            request_id,
         }
-        document.extend(self.extensions.clone());
-        Value::Object(document)
+    }
+}
+
+/// Document of a problem (RFC 9457).
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemDocument<'p> {
+    problem: &'p Problem,
+    base_url: &'p str,
+    request_id: &'p str,
+}
+
+impl ProblemDocument<'_> {
+    /// Writes the document as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Serialize for ProblemDocument<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Problem {
+            code,
+            detail,
+            extensions,
+            ..
+        } = self.problem;
+        let (name, status) = (code.as_str(), code.status());
+        let mut document = serializer.serialize_map(None)?;
+        document.serialize_entry("type", &format_args!("{}/problems/{name}", self.base_url))?;
+        document.serialize_entry("title", code.title())?;
+        document.serialize_entry("status", &status.as_u16())?;
+        document.serialize_entry("detail", detail)?;
+        document.serialize_entry("code", name)?;
+        if status.is_server_error() {
+            document.serialize_entry("request_id", self.request_id)?;
+        }
+        for (name, value) in extensions {
+            document.serialize_entry(name, value)?;
+        }
+        document.end()
     }
 }
 
@@ -271,10 +305,13 @@ mod tests {
 
     #[test]
     fn only_our_failures_carry_the_request_id() {
-        let document = Problem::not_found().document("http://x", "r1");
-        assert_eq!(document["type"], "http://x/problems/not_found");
-        assert_eq!(document.get("request_id"), None);
-        let ours = Problem::new(ProblemCode::CapacityReached, "full").document("http://x", "r1");
+        let document = |problem: &Problem| -> Value {
+            serde_json::from_str(&problem.document("http://x", "r1").to_json()).unwrap()
+        };
+        let missing = document(&Problem::not_found());
+        assert_eq!(missing["type"], "http://x/problems/not_found");
+        assert_eq!(missing.get("request_id"), None);
+        let ours = document(&Problem::new(ProblemCode::CapacityReached, "full"));
         assert_eq!(ours["request_id"], "r1");
     }
 }

@@ -5,6 +5,7 @@ pub mod answer;
 mod expiry;
 mod former_files;
 mod large_files;
+mod memory_answer;
 mod origins;
 mod page_cache;
 pub mod pages;
@@ -19,5 +20,6 @@ mod visitor_files;
 mod visits;
 
 pub use expiry::ExpiredShareRemover;
+pub use memory_answer::file_from_memory;
 pub use origins::{PageMounts, ProjectOrigin};
 pub use service::{PageLookupError, PageService, RawSource, UnlockError};

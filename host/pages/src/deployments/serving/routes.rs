@@ -269,8 +269,9 @@ async fn show_site(
         && at.missing.is_none()
         && let Some(path) = serving.path_at_root(&page, slug, uri.path()).await?
         && let Some(origin) = serving.origin_of(host, &page)
+        && answered.has_file()
     {
-        name_canonical(&mut answered.response, (&origin, &path))?;
+        name_canonical(answered.response.headers_mut(), (&origin, &path))?;
     }
     Ok(Some(answered.response))
 }

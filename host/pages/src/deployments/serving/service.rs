@@ -281,7 +281,11 @@ impl PageService {
     }
 
     /// Checks that a page is one of a host, and may still be shown.
-    fn check_on_host(&self, host: &HostKind, page: &ServedPage) -> Result<(), PageLookupError> {
+    pub(super) fn check_on_host(
+        &self,
+        host: &HostKind,
+        page: &ServedPage,
+    ) -> Result<(), PageLookupError> {
         let here = match host {
             HostKind::Project(label) => is_of_project(page, label),
             HostKind::Domain(host) => is_of_project(page, &host.domain.host_label),
