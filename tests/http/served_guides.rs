@@ -291,10 +291,8 @@ async fn each_page_lists_all_and_leads_on() {
 async fn the_search_finds_each_section_where_it_is() {
     let server = start(TestServer::builder()).await;
     let index = server.get("/_svc/docs/search.json").answer().await;
-    assert_eq!(
-        index.expect(200).header("content-type"),
-        Some("application/json")
-    );
+    let index = index.expect(200);
+    assert_eq!(index.header("content-type"), Some("application/json"));
     let index = index.json();
     let mut found = Vec::new();
     for one in index["pages"].as_array().unwrap() {

@@ -286,7 +286,7 @@ async fn a_project_takes_its_counts_along() {
     let rows = || {
         let file = rusqlite::Connection::open(fixture.server.data().join("counters.db")).unwrap();
         let count = "SELECT count(*) FROM project_hours";
-        file.query_row(count, [], |row| row.get::<_, u64>(0))
+        file.query_row(count, [], |row| row.get::<_, i64>(0))
             .unwrap()
     };
     assert_eq!(rows(), 1);

@@ -43,8 +43,8 @@ impl ProjectFixture {
     async fn prove(&self, dns: &DnsServer) {
         let added = self.post("/domains", &json!({ "name": NAME })).await;
         dns.set_record(&added.expect(201).json()["records"][0]);
-        let verified = self.post(&format!("/domains/{NAME}/verify"), &json!({}));
-        verified.await.expect(200);
+        let verify = format!("/domains/{NAME}/verify");
+        self.post(&verify, &json!({})).await.expect(200);
     }
 }
 
@@ -113,8 +113,8 @@ async fn counts_go_on_over_releases() {
         let drafted = fixture.post(&revisions, &draft).await.expect(200).json();
         let revision = text(&drafted["revision"]["revision_id"]);
         let promoted = json!({ "revision_id": revision, "expected_active_revision_id": active });
-        let promoting = fixture.post(&format!("{path}/promote"), &promoted);
-        promoting.await.expect(200);
+        let promote = format!("{path}/promote");
+        fixture.post(&promote, &promoted).await.expect(200);
         // A changed action is the same one by its name.
         let sql = format!("SELECT id, name FROM guests ORDER BY id LIMIT {}", n + 1);
         fixture.define(&[("all", sql.as_str())]).await;

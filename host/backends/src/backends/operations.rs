@@ -191,7 +191,8 @@ pub async fn batch(
 ) -> Result<Vec<u8>, Problem> {
     let ops = check_ops(input.ops)?;
     let by = input.by.map(As::checked).transpose()?;
-    let done = actions.batch(at.backend.id, ops, by.as_ref(), &mut Vec::new());
+    let mut rows = Vec::new();
+    let done = actions.batch(at.backend.id, ops, by.as_ref(), &mut rows);
     Ok(done.await?.json)
 }
 

@@ -211,6 +211,11 @@ pub struct ProblemDocument<'p> {
 }
 
 impl ProblemDocument<'_> {
+    /// Returns the document as a tree.
+    pub fn to_value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
     /// Writes the document as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

@@ -169,7 +169,7 @@ impl ServerHandler for AppRequestHandler {
             Err(problem) => {
                 problem.log(&self.request_id);
                 let base_url = &services.calls.config.base_url;
-                results::failure_result(problem.document(base_url, &self.request_id))
+                results::failure_result(problem.document(base_url, &self.request_id).to_value())
             }
         }
         .into())

@@ -64,7 +64,7 @@ pub(super) fn logged_outcome(error: Option<&LiveError>) -> LoggedOutcome {
 
 /// Returns the problem document of an error, for a listener.
 pub(super) fn problem_document(error: &LiveError, base_url: &str, request: &str) -> String {
-    Problem::from(error).document(base_url, request).to_string()
+    Problem::from(error).document(base_url, request).to_json()
 }
 
 /// Returns the outcome of an evaluation that failed: a busy database does not end a subscription that has a result, and neither does
