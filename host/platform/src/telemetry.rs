@@ -196,6 +196,8 @@ impl ServerMetrics {
 pub const PAGE_ROUTE: &str = "/{slug}";
 /// Path of the route of the files of sites.
 pub const FILE_ROUTE: &str = "/{slug}/{*path}";
+/// Path of the route of downloads of visitors' files.
+pub const DOWNLOAD_ROUTE: &str = "/{slug}/api/files/{action}/{file_id}";
 /// Path of the route of calls.
 pub const CALL_ROUTE: &str = "/{slug}/api/op";
 

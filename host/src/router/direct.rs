@@ -96,10 +96,7 @@ pub async fn call(
     calls::call(&app.calls, context, slug, request).await
 }
 
-/// Route of downloads of visitors' files.
-pub const DOWNLOAD_ROUTE: &str = "/{slug}/api/files/{action}/{file_id}";
-
-/// Whether a request is a download of a visitor's file, which [`download`] answers as the route [`DOWNLOAD_ROUTE`] does. Its path is in the
+/// Whether a request is a download of a visitor's file, which [`download`] answers as its route does. Its path is in the
 /// canonical form.
 pub fn is_download(host: &HostKind, request: &Request) -> bool {
     let pages = host.has_pages();

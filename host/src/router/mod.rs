@@ -73,8 +73,8 @@ use crate::visitors::passkey::routes as by_passkey;
 use crate::visitors::routes as sign_in;
 
 pub use direct::{
-    DOWNLOAD_ROUTE, call, called_slug, download, is_call, is_download, is_file_view, is_view,
-    reads_page, view, view_file,
+    call, called_slug, download, is_call, is_download, is_file_view, is_view, reads_page, view,
+    view_file,
 };
 
 /// The routers of the kinds of hosts.
@@ -193,7 +193,10 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
                 limited(RateLimitRule::Upload, post(visitor_files::upload)),
             ),
         )
-        .route(DOWNLOAD_ROUTE, get(visitor_files::download))
+        .route(
+            "/{slug}/api/files/{action}/{file_id}",
+            get(visitor_files::download),
+        )
         .route("/{slug}/ws", logged(EntryKind::Room, get(rooms::join)))
         .route(
             "/{slug}/api/live",

@@ -1,6 +1,5 @@
 //! Kinds of requests, by how they reach their handlers.
 
-use crate::router;
 use crate::telemetry;
 
 /// Route of requests that another node answers, in metrics and in the access log.
@@ -25,7 +24,7 @@ impl RequestKind {
             Self::View => Some(telemetry::PAGE_ROUTE),
             Self::File => Some(telemetry::FILE_ROUTE),
             Self::Call => Some(telemetry::CALL_ROUTE),
-            Self::Download => Some(router::DOWNLOAD_ROUTE),
+            Self::Download => Some(telemetry::DOWNLOAD_ROUTE),
             Self::Routed => None,
             Self::Proxied => Some(PROXIED_ROUTE),
         }

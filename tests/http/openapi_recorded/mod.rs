@@ -15,7 +15,8 @@ use svc_tests::dns::DnsServer;
 use svc_tests::{NOW, ReadAnswer, TestServer};
 
 use self::stable::{
-    with_stable_files, with_stable_ids, with_stable_proofs, with_stable_tokens, with_stable_visitors,
+    with_stable_files, with_stable_ids, with_stable_proofs, with_stable_tokens,
+    with_stable_visitors,
 };
 use crate::domains::use_dns;
 use crate::openapi_people;

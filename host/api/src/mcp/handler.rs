@@ -144,7 +144,11 @@ impl ServerHandler for McpRequestHandler {
             Ok(value) => results::success_result(value),
             Err(problem) => {
                 problem.log(id);
-                results::failure_result(problem.document(&self.services.config.base_url, id).to_value())
+                results::failure_result(
+                    problem
+                        .document(&self.services.config.base_url, id)
+                        .to_value(),
+                )
             }
         }
         .into())

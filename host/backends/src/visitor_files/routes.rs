@@ -27,7 +27,7 @@ use crate::deployments::serving::request_log::LogNote;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{StreamedBody, invalid_request};
+use crate::http::extract::{NoQueryParams, StreamedBody, invalid_request};
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::query::ApiQuery;
@@ -465,6 +465,7 @@ pub async fn delete(
     State(services): State<VisitorFileRouteServices>,
     at: AuthorizedProject<Editor>,
     Path(path): Path<FilePath>,
+    _: NoQueryParams,
 ) -> Result<StatusCode, Problem> {
     operations::delete(services.files, at, path.file_id).await?;
     Ok(StatusCode::NO_CONTENT)
