@@ -220,7 +220,7 @@ async fn every_route_of_the_other_hosts_is_not_found() {
         (Method::GET, "/page/ws"),
     ] {
         let answer = fixture.request(method, address).answer().await;
-        answer.problem(404, "not_found");
+        assert_eq!(answer.status, 404, "{address}");
     }
 }
 

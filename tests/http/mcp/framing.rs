@@ -18,7 +18,7 @@ async fn the_era_with_initialize_is_served() {
     assert_eq!(result["protocolVersion"], LEGACY);
     assert_eq!(result["serverInfo"]["name"], "svc");
     let capabilities: Vec<_> = result["capabilities"].as_object().unwrap().keys().collect();
-    assert_eq!(capabilities, ["tools"]);
+    assert_eq!(capabilities, ["resources", "tools"]);
     let instructions = result["instructions"].as_str().unwrap();
     assert!(instructions.contains("create_revision"), "{instructions}");
     let body = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });

@@ -105,7 +105,6 @@ async fn nothing_that_was_sent_is_in_the_log() {
             "5550123456",
             "127.0.0.1",
             "svc_session",
-            "bearer",
             &fixture.owner.credential.to_lowercase(),
         ] {
             assert!(!text.contains(secret), "{secret}: {entry}");

@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 27] = [
+const KEPT: [(&str, Option<&str>); 28] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -48,6 +48,12 @@ const KEPT: [(&str, Option<&str>); 27] = [
     ("host/pages/src/deployments/serving/origins.rs", None),
     ("host/pages/src/deployments/blocked/mod.rs", None),
     ("host/pages/src/deployments/serving/page_cache.rs", None),
+    (
+        "host/pages/src/deployments/serving/site_files.rs",
+        Some(
+            "headers of one page, which counts only for as long as the page in memory is that one",
+        ),
+    ),
     (
         "host/pages/src/landing/mod.rs",
         Some("documents of the program and its settings"),

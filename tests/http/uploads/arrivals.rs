@@ -133,8 +133,8 @@ async fn what_the_statement_refuses_leaves_nothing() {
     let missing = fixture.upload("none", b"never").await;
     assert!(matches!(missing.status, 400 | 404), "{}", missing.text());
     assert_eq!(fixture.project.count("svc_files").await, 1);
-    assert_eq!(fixture.used_bytes().await, used);
     assert_eq!(fixture.settle().await, before);
+    assert_eq!(fixture.used_bytes().await, used);
     assert_eq!(fixture.check().await["leftovers"], json!([]));
 }
 

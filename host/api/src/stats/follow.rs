@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::requests::LogQuery;
 use super::routes::StatsServices;
@@ -71,9 +71,8 @@ impl LogFollowing {
                 "Too many streams of this log are open. Close one, then try again.",
             )
         })?;
-        let mut checks = interval(Duration::from_secs(
-            services.config.limits.ping_seconds.max(1),
-        ));
+        let period = Duration::from_secs(services.config.limits.ping_seconds.max(1));
+        let mut checks = interval_at(Instant::now() + period, period);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             follower,
@@ -109,22 +108,29 @@ impl LogFollowing {
 
     /// Returns the next piece, and whether the stream goes on; `None` if the log has ended.
     async fn next(&mut self) -> Option<(Bytes, bool)> {
-        if self.has_begun {
-            tokio::time::sleep(PAUSE).await;
+        if !self.has_begun {
+            self.has_begun = true;
+            return Some(self.sign_of_life().await);
         }
-        self.has_begun = true;
+        tokio::time::sleep(PAUSE).await;
         tokio::select! {
-            // A stream begins with a sign of life, and a flood of entries puts no check off.
+            // A flood of entries puts no check off.
             biased;
-            _ = self.checks.tick() => match self.check().await {
-                Ok(()) => Some((Bytes::from_static(b": still here\n\n"), true)),
-                Err(problem) => {
-                    problem.log("log stream");
-                    let document = problem.document(&self.services.config.base_url, "").to_json();
-                    Some((format!("event: error\ndata: {document}\n\n").into(), false))
-                }
-            },
+            _ = self.checks.tick() => Some(self.sign_of_life().await),
             some = self.follower.next() => Some((encode(&some?).into(), true)),
+        }
+    }
+
+    /// Returns a comment, and that the stream goes on; or why it ends.
+    async fn sign_of_life(&self) -> (Bytes, bool) {
+        match self.check().await {
+            Ok(()) => (Bytes::from_static(b": still here\n\n"), true),
+            Err(problem) => {
+                problem.log("log stream");
+                let document = problem.document(&self.services.config.base_url, "");
+                let document = document.to_json();
+                (format!("event: error\ndata: {document}\n\n").into(), false)
+            }
         }
     }
 

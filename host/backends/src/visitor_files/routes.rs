@@ -429,6 +429,7 @@ pub async fn get(
     State(services): State<VisitorFileRouteServices>,
     at: AuthorizedProject<Viewer>,
     Path(path): Path<FilePath>,
+    _: NoQueryParams,
 ) -> Result<Response, Problem> {
     let (row, reader) = operations::get(services.files, at, path.file_id).await?;
     let bytes = reader.bytes();

@@ -51,11 +51,11 @@ ddl, one additive migration, which changes nothing when sent again; realtime, wh
 agents, whether visitors' agents may call actions that need no sign-in as tools, at /<slug>/mcp of this server. \
 action_versions: an action's texts. rollback_action: puts one back. delete_action: ends it. \
 query: one statement. \
-batch: calls actions as a visitor, with `as` as a signed-in one, in one transaction; what they write stays written. \
+batch: calls actions in one transaction, as a visitor; with `as` as a signed-in one. \
 get: schema, migrations, actions, row counts. \
-export: where to download it. \
+export: its download. \
 history: moments of the last 7 days to restore. \
-restore: rows as they were then, under today's schema and actions; later ones are gone until you restore the `previous` of the answer. \
+restore: rows as they were then, under today's schema and actions; `previous` of the answer brings later ones back. \
 rooms: those in use. send: says something in one, as \"owner\". \
 files: what visitors have uploaded, by actions with :svc_file (svc.files). delete_file: ends one. \
 delete: with all its rows, for good; ask the user first. After a second create publish the pages again. \
@@ -93,9 +93,9 @@ pub(super) fn description() -> Description {
         },
         "part": { "type": "string", "enum": DetailPart::NAMES, "description": "get: only this." },
         "table": string_argument("get: only this."),
-        "at": string_argument("restore (required): last commit until this time, such as 2026-11-20T12:00:00.000Z."),
+        "at": string_argument("restore (required): last commit until this time (RFC 3339)."),
         "before": string_argument("history."),
-        "limit": { "type": "integer", "maximum": 1000, "description": "history: 100 if absent; action_versions, files: 50, at most 200." },
+        "limit": { "type": "integer", "maximum": 1000, "description": "history: 100 if absent; others: 50, at most 200." },
         "realtime": { "type": "boolean", "description": "create; update, alone." },
         "agents": { "type": "boolean", "description": "update, alone; notes become the tools' descriptions." },
         "room": string_argument("send (required)."),
@@ -122,7 +122,7 @@ fn actions_argument() -> Value {
             "type": "object", "required": ["name", "sql"],
             "properties": {
                 "name": { "type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$" },
-                "sql": string_argument("One SELECT, INSERT, UPDATE or DELETE with :name binds, such as INSERT INTO notes (text) VALUES (:text) RETURNING id"),
+                "sql": string_argument("One SELECT, INSERT, UPDATE or DELETE with :name binds, such as INSERT INTO notes (text) VALUES (:text)"),
                 "note": { "type": "string" },
                 "defaults": { "type": "object", "description": "Values of binds that calls may leave out." },
                 "files": { "type": "object", "description": "With :svc_file: max_bytes, types, anonymous, sizes, keep_metadata, embed." },

@@ -62,7 +62,7 @@ pub(super) fn description() -> Description {
         "status": { "type": "integer", "description": "log." },
         "called": string_argument("log: action."),
         "name": string_argument("create (required), update: up to 100 characters; at creation part of the host name. *_domain (required): www.example.com."),
-        "description": string_argument("create, update: what it is about; empty clears it."),
+        "description": string_argument("What it is about; empty clears it."),
         "ttl_seconds": { "type": "integer", "description": "create: seconds to live; for good if absent." },
         "permanent": { "type": "boolean", "description": "create: for good, the default." },
         "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers; [] or null: all." },

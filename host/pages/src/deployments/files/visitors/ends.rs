@@ -126,7 +126,11 @@ impl ProjectFiles {
         let now = self.infra.clock.now();
         loop {
             let step = control.write(move |tx| store::expire(tx, kept_since, FILES_PER_STEP, now));
-            if step.await? < FILES_PER_STEP as usize {
+            let expired = step.await?;
+            if expired > 0 {
+                fault::point("visitor_files.expired");
+            }
+            if expired < FILES_PER_STEP as usize {
                 break;
             }
         }
@@ -141,7 +145,6 @@ impl ProjectFiles {
             if step.await? == 0 {
                 break;
             }
-            fault::point("visitor_files.expired");
         }
         self.shrink_ended().await
     }

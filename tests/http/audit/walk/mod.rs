@@ -481,6 +481,12 @@ impl OperationsWalk {
             .call_and_check_entry("forget_visitor", rest, given)
             .await;
         assert_eq!(target, "usr_visitor");
+        for (id, path) in [("get_stats", "stats"), ("list_log", "log")] {
+            let path = format!("{PROJECTS}/{project}/{path}");
+            let rest = RestRequest(Method::GET, path, Value::Null);
+            let given = json!({ "project_id": project });
+            self.call_and_check_entry(id, rest, given).await;
+        }
     }
 
     async fn change_domains(&mut self, project: &str) {
