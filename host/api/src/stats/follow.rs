@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::requests::LogQuery;
 use super::routes::StatsServices;
@@ -72,7 +72,8 @@ impl LogFollowing {
             )
         })?;
         let period = Duration::from_secs(services.config.limits.ping_seconds.max(1));
-        let mut checks = interval_at(Instant::now() + period, period);
+        let mut checks = interval(period);
+        checks.reset();
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             follower,

@@ -1,5 +1,6 @@
 //! A walk through all operations, each of which leaves its entry.
 
+mod activity;
 mod files;
 
 use std::collections::BTreeSet;
@@ -40,6 +41,7 @@ impl OperationsWalk {
         walk.create_prices(&project).await;
         walk.change_visitors(&project).await;
         walk.change_domains(&project).await;
+        walk.read_activity(&project).await;
         walk.change_workspace().await;
         walk.delete_everything(&project).await;
         walk
@@ -481,12 +483,6 @@ impl OperationsWalk {
             .call_and_check_entry("forget_visitor", rest, given)
             .await;
         assert_eq!(target, "usr_visitor");
-        for (id, path) in [("get_stats", "stats"), ("list_log", "log")] {
-            let path = format!("{PROJECTS}/{project}/{path}");
-            let rest = RestRequest(Method::GET, path, Value::Null);
-            let given = json!({ "project_id": project });
-            self.call_and_check_entry(id, rest, given).await;
-        }
     }
 
     async fn change_domains(&mut self, project: &str) {

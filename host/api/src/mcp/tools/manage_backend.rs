@@ -47,14 +47,14 @@ const TOOL_DESCRIPTION: &str = "A project's backend: one SQLite database of up t
 create: with its tables. \
 update, one of: actions, which pages may call: a name that is there is replaced at once, others stay, or end with `replace` \
 (in a page await svc.db.op(\"add_note\", {text: \"hi\"}) answers {rows, columns, rows_affected, truncated}); \
-ddl, one additive migration, which changes nothing when sent again; realtime, whether pages have rooms for messages (svc.ws.room(id)); \
+ddl, one additive migration, sent again without effect; realtime, whether pages have rooms for messages (svc.ws.room(id)); \
 agents, whether visitors' agents may call actions that need no sign-in as tools, at /<slug>/mcp of this server. \
 action_versions: an action's texts. rollback_action: puts one back. delete_action: ends it. \
-query: one statement. \
-batch: calls actions in one transaction, as a visitor; with `as` as a signed-in one. \
+query: a statement. \
+batch: calls actions in one transaction, as a visitor; with `as` as a signed-in one; what they write stays written. \
 get: schema, migrations, actions, row counts. \
 export: its download. \
-history: moments of the last 7 days to restore. \
+history: moments of 7 days to restore. \
 restore: rows as they were then, under today's schema and actions; `previous` of the answer brings later ones back. \
 rooms: those in use. send: says something in one, as \"owner\". \
 files: what visitors have uploaded, by actions with :svc_file (svc.files). delete_file: ends one. \
