@@ -64,7 +64,9 @@ impl OpenapiFixture {
         switched.expect(200);
         let actions = json!({ "actions": uploads::actions() });
         let actions_path = format!("{path}/actions");
-        let defined = owner.send(server, Method::PUT, &actions_path, &actions).await;
+        let defined = owner
+            .send(server, Method::PUT, &actions_path, &actions)
+            .await;
         defined.expect(200);
         let frontend = text(&owner.frontend(server, &project, "room").await["id"]);
         let revisions = format!("/{project}/frontends/room/revisions");

@@ -203,7 +203,7 @@ impl AvifScan {
         let inner = part(b"idat").map(|data| data.content.clone());
         self.has_data |= inner.is_some();
         match part(b"iloc") {
-            Some(places) => self.erase_items(file, places, &items, inner),
+            Some(places) => self.erase_items(file, places, &items, inner.as_ref()),
             None => Ok(()),
         }
     }
@@ -242,7 +242,7 @@ impl AvifScan {
         file: &[u8],
         places: &MediaBox,
         items: &[(usize, Vec<u8>)],
-        inner: Option<Range<usize>>,
+        inner: Option<&Range<usize>>,
     ) -> Result<(), Fault> {
         let start = places.content.start;
         let version = *file.get(start).ok_or_else(cut_short)?;
@@ -274,7 +274,7 @@ impl AvifScan {
                 let Some((_, first)) = erased.filter(|_| source == 0) else {
                     continue;
                 };
-                let bounds = match (method, &inner) {
+                let bounds = match (method, inner) {
                     (0, _) => 0..file.len(),
                     (1, Some(inner)) => inner.clone(),
                     _ => continue,

@@ -199,7 +199,7 @@ fn parse_event(event: &str) -> Result<Option<Value>> {
         let mut lines = event.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     };
-    let data = member("data").map(|data| serde_json::from_str::<Value>(data));
+    let data = member("data").map(serde_json::from_str::<Value>);
     match (member("event"), data) {
         (Some("entry"), Some(Ok(entry))) => match responses::LOG_ENTRY.first_violation(&entry) {
             Some(_) => Err(invalid_stream()),

@@ -287,7 +287,7 @@ fn write_rows(
     }
     Ok(RowSerializationOutcome {
         columns,
-        rows: written as u64,
+        rows: written,
         truncated,
     })
 }

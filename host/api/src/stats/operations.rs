@@ -38,5 +38,5 @@ pub async fn log(
         let (before, most) = (wanted.before, wanted.most);
         project.log_page(&wanted.filter, before, most, clock.now())
     });
-    Ok(LogView::new(found.unwrap_or_default()))
+    Ok(LogView::new(&found.unwrap_or_default()))
 }

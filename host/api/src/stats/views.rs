@@ -188,7 +188,7 @@ pub struct LogEntryView {
 
 impl LogView {
     /// Shows a page of the log.
-    pub fn new(page: LogPage) -> Self {
+    pub fn new(page: &LogPage) -> Self {
         let last = page.entries.last().map(|entry| entry.id);
         Self {
             entries: page

@@ -93,9 +93,8 @@ impl VisitorFiles {
             self.follow_backend(backend).await?;
             self.files.sweep_rested().await
         };
-        match tokio::time::timeout(LOOK_WAIT, look).await {
-            Ok(Err(error)) => tracing::warn!(%error, "ended files are not looked for"),
-            Ok(Ok(())) | Err(_) => {}
+        if let Ok(Err(error)) = tokio::time::timeout(LOOK_WAIT, look).await {
+            tracing::warn!(%error, "ended files are not looked for");
         }
     }
 

@@ -114,7 +114,7 @@ impl<'s> ArgumentTypes<'s> {
                     if let ([Token::Bind(bind)], Some(Some(column))) =
                         (&value[..], named.get(place))
                     {
-                        self.note(bind, *column);
+                        self.note(bind, column);
                     }
                     depth -= i32::from(*token == Token::Mark(")"));
                     (place, value) = (place + 1, Vec::new());
