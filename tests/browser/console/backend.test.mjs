@@ -131,7 +131,7 @@ test('files of visitors are listed, taken and deleted', async () => {
   await visit(`${shop.path}/actions/attach`);
   await field(page, 'Note').fill('Takes a file.');
   await button(page, 'Define').click();
-  await said(page).getByText('Defined version 2').waitFor();
+  await said(page).getByText('Defined version 1').waitFor();
   const { actions } = await service.ask('GET', `${shop.at}/backend/actions`);
   assert.equal(actions.find((action) => action.name === 'attach').files.anonymous, true);
   await close();

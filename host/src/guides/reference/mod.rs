@@ -210,7 +210,7 @@ impl DescribedOperation<'_> {
         let Some(parameters) = parameters.filter(|all| !all.is_empty()) else {
             return;
         };
-        out.push_str("| parameter | in | type | |\n|---|---|---|---|\n");
+        out.push_str("| parameter | in | type | about |\n|---|---|---|---|\n");
         for parameter in parameters {
             let needed = match parameter["required"] == true {
                 true => "Required. ",
@@ -240,7 +240,7 @@ impl DescribedOperation<'_> {
     }
 
     fn answers(&self, out: &mut String) {
-        out.push_str("| answer | | body |\n|---|---|---|\n");
+        out.push_str("| answer | about | body |\n|---|---|---|\n");
         for (status, answer) in self.responses().filter(|(status, _)| !is_error(status)) {
             let _ = writeln!(
                 out,

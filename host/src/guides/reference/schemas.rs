@@ -26,7 +26,7 @@ pub(super) fn write_types(out: &mut String, description: &Value) {
                 let _ = write!(out, "{}\n\n", type_text(schema));
             }
             members => {
-                out.push_str("| member | type | |\n|---|---|---|\n");
+                out.push_str("| member | type | about |\n|---|---|---|\n");
                 members.iter().for_each(|row| out.push_str(row));
                 out.push('\n');
             }
