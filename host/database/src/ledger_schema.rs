@@ -79,7 +79,7 @@ mod tests {
         ])
         .unwrap();
         let columns: Vec<_> = made.tables[0].columns.iter().map(|c| &*c.name).collect();
-        assert_eq!((made.tables.len(), columns), (2, vec!["a", "b", "c"]));
+        assert_eq!((made.tables.len(), columns), (3, vec!["a", "b", "c"]));
         assert_eq!(made.indexes[0].name, "i");
         assert_eq!(made.views[0].name, "v");
     }
