@@ -155,6 +155,7 @@ pub struct LogQuery {
     #[param(minimum = 100, maximum = 599)]
     pub status: Option<u64>,
     /// Only those of an action.
+    #[param(pattern = "^[a-z][a-z0-9_]{0,63}$")]
     pub action: Option<String>,
 }
 

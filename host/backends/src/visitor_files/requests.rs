@@ -38,6 +38,7 @@ pub struct DownloadQuery {
     #[param(minimum = 64, maximum = 2048)]
     pub(super) size: Option<u64>,
     /// Whether the browser is to save the file: 1, or absent.
+    #[param(pattern = "^1$")]
     pub(super) download: Option<String>,
 }
 
