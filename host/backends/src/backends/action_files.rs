@@ -1,10 +1,10 @@
 //! Rules of an action for the files of visitors that it takes or gives.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::model::{USER_ID_BIND, is_writing_statement, takes_file};
-use svc_base::numbers::optional_whole_number;
+use svc_base::numbers::{WholeNumber, optional_whole_number};
 use svc_sandbox::AllowedStatement;
 
 /// Lengths of the squares that smaller pictures may fit, in pixels.
@@ -30,12 +30,22 @@ pub struct FilesRequest {
     /// Whether an upload need not use `:svc_user_id`; no, if absent.
     pub anonymous: Option<bool>,
     /// Squares that smaller copies of a picture fit: 1 to 3 of 64, 128, 256, 512, 1024 and 2048; none, if absent.
+    #[serde(default, deserialize_with = "optional_sizes")]
     #[schema(min_items = 1, max_items = 3)]
     pub sizes: Option<Vec<u32>>,
     /// Whether pictures keep what does not draw: places, devices, comments; no, if absent.
     pub keep_metadata: Option<bool>,
     /// Whether other origins may embed the files; no, if absent.
     pub embed: Option<bool>,
+}
+
+/// Reads sizes, in any spelling of whole numbers. One that is too large for the type is none that is taken, either.
+fn optional_sizes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<u32>>, D::Error> {
+    let sizes = Option::<Vec<WholeNumber>>::deserialize(deserializer)?;
+    let size = |number: WholeNumber| u32::try_from(number.0).unwrap_or(u32::MAX);
+    Ok(sizes.map(|sizes| sizes.into_iter().map(size).collect()))
 }
 
 /// Rules for files of an action. Equal rules have equal JSON.
@@ -229,7 +239,7 @@ mod tests {
     fn rules_have_one_form() {
         let read = statement(StatementKind::Read, &["svc_file"]);
         let rules = |json: &str| ActionFiles::new(given(json), &read);
-        let same = rules(r#"{"sizes": [512, 64, 512], "types": ["Image/*"]}"#).unwrap();
+        let same = rules(r#"{"sizes": [512.0, 64, 512], "types": ["Image/*"]}"#).unwrap();
         let other = rules(r#"{"types": ["image/*"], "sizes": [64, 512], "embed": null}"#).unwrap();
         assert_eq!(same, other);
         let column = same.column().unwrap();
