@@ -27,10 +27,11 @@ slow:
 
 # Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
-    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render
+    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render tests/fuzz/libfuzzer/corpus/cleaner
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none gate tests/fuzz/libfuzzer/corpus/gate tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none agreement tests/fuzz/libfuzzer/corpus/agreement tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none render tests/fuzz/libfuzzer/corpus/render tests/corpus/fuzz/pages tests/corpus/diagrams/hostile -- -max_len=4096 -max_total_time={{seconds}}
+    cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none cleaner tests/fuzz/libfuzzer/corpus/cleaner tests/corpus/fuzz/files -- -max_len=65536 -max_total_time={{seconds}}
     FUZZ_ROUNDS={{rounds}} cargo test --release --locked --package svc-tests --test fuzz
 
 # Measure a release build against minimal servers
@@ -139,3 +140,7 @@ image name="svc": static
 screenshots:
     cargo build --locked --bin svc
     cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs && node pictures.mjs
+
+# Make the console's libraries and its editor anew (needs Node 20 or newer); `just console --check` only compares
+console *arguments:
+    cd host/assets/console/editor && npm ci --no-audit --no-fund && node build.mjs {{arguments}}

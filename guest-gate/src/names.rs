@@ -3,8 +3,11 @@
 use crate::functions::TABLE_VALUED_FUNCTIONS;
 use crate::position::quote_excerpt;
 
-/// The one internal table that may be read.
+/// Internal table that may be read, and nothing else.
 pub const READABLE_TABLE: &str = "svc_payments";
+
+/// Internal table of visitors' files: rows may be read and deleted, and tables may refer to it.
+pub const FILES_TABLE: &str = "svc_files";
 
 /// Modules of SQLite's build whose names are tables without being created, or could become such.
 pub const SQLITE_MODULES: &[&str] = &[
@@ -26,14 +29,28 @@ pub const SQLITE_MODULES: &[&str] = &[
 pub(crate) enum NameUse {
     /// Rows are read.
     Read,
-    /// Rows are written.
+    /// Rows are inserted or updated.
     Write,
+    /// Rows are deleted.
+    Delete,
     /// A table, a view or an index is created, or a common table expression gets the name.
     Create,
-    /// A table gets a column or an index, or a foreign key refers to it.
+    /// A table gets a column or an index.
     Extend,
+    /// A foreign key refers to a table.
+    Refer,
     /// An index is chosen by INDEXED BY.
     Index,
+}
+
+impl NameUse {
+    /// Whether a table that is there is changed, or others are tied to it.
+    const fn is_change(self) -> bool {
+        matches!(
+            self,
+            Self::Write | Self::Delete | Self::Extend | Self::Refer
+        )
+    }
 }
 
 /// Returns the reason why a table, a view or an index of this name, in lower case, must not be used so.
@@ -42,9 +59,17 @@ pub(crate) fn name_fault(name: &str, used: NameUse) -> Option<String> {
     if name == READABLE_TABLE && used == NameUse::Read {
         return None;
     }
-    if name == READABLE_TABLE && matches!(used, NameUse::Write | NameUse::Extend) {
+    if name == FILES_TABLE && matches!(used, NameUse::Read | NameUse::Delete | NameUse::Refer) {
+        return None;
+    }
+    if name == READABLE_TABLE && used.is_change() {
         return Some(format!(
             "{shown} is kept by the server: it can be read, and nothing else."
+        ));
+    }
+    if name == FILES_TABLE && used.is_change() {
+        return Some(format!(
+            "{shown} is kept by the server: its rows can be read and deleted, and foreign keys can refer to its `id`. An upload inserts them."
         ));
     }
     if name.starts_with("svc_") {

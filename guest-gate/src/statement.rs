@@ -140,6 +140,7 @@ fn judge_statement(
     let arena = Bump::new();
     let tree = parse::parse(&arena, sql, tokens)?;
     let found = walk::walk(sql, tokens, purpose, tree)?;
+    params::check_file_binds(sql, tokens, &binds, found.kind == StatementKind::Write)?;
     let statement = AllowedStatement {
         kind: found.kind,
         binds,
@@ -258,6 +259,11 @@ mod tests {
                 vec!["t", "u", "v"],
             ),
             ("SELECT * FROM svc_payments", vec!["svc_payments"]),
+            ("SELECT * FROM svc_files", vec!["svc_files"]),
+            (
+                "DELETE FROM svc_files WHERE id = :id RETURNING id",
+                vec!["svc_files"],
+            ),
             ("SELECT * FROM key, \"key\"", vec!["key"]),
         ] {
             assert_eq!(names(&one(sql)), tables, "{sql}");

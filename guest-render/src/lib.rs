@@ -1,10 +1,11 @@
 //! The render guest: the exports that the host calls, and the plain functions behind them.
 //!
-//! Everything is a pure function from a stranger's source to a finished page, or from a site's files of rules to the rules; no state
-//! outlives a call.
+//! Everything is a pure function from a stranger's source to a finished page, from a site's files of rules to the rules, or from a
+//! visitor's file to what is kept of it; no state outlives a call.
 
 mod csv;
 mod emoji;
+pub mod files;
 mod foot;
 mod highlight;
 mod html;
@@ -43,6 +44,21 @@ mod rule_bindings {
     wit_bindgen::generate!({
         path: "../wit/rules",
         world: "rules",
+        additional_derives: [PartialEq, Eq],
+    });
+}
+
+/// Bindings of the contract about visitors' files.
+#[allow(
+    unreachable_pub,
+    unsafe_code,
+    clippy::all,
+    clippy::cast_possible_truncation
+)]
+mod file_bindings {
+    wit_bindgen::generate!({
+        path: "../wit/files",
+        world: "files",
         additional_derives: [PartialEq, Eq],
     });
 }
@@ -105,13 +121,33 @@ impl rule_bindings::exports::svc::rules::judge::Guest for RendererComponent {
 }
 
 #[cfg(target_family = "wasm")]
+impl file_bindings::exports::svc::files::cleaner::Guest for RendererComponent {
+    fn recognise(head: Vec<u8>) -> files::Recognition {
+        files::recognise(&head)
+    }
+
+    fn is_text(file: Vec<u8>) -> bool {
+        files::is_text(&file)
+    }
+
+    fn clean(file: Vec<u8>, keep_metadata: bool) -> Result<files::Cleaned, files::Fault> {
+        files::clean(&file, keep_metadata)
+    }
+
+    fn resize(file: Vec<u8>, size: u32) -> Result<files::SmallerCopy, files::Fault> {
+        files::resize(&file, size)
+    }
+}
+
+#[cfg(target_family = "wasm")]
 #[allow(
     unsafe_code,
     reason = "the generated export is what makes the component"
 )]
 mod export {
-    use super::{RendererComponent, bindings, rule_bindings};
+    use super::{RendererComponent, bindings, file_bindings, rule_bindings};
 
     bindings::export!(RendererComponent with_types_in bindings);
     rule_bindings::export!(RendererComponent with_types_in rule_bindings);
+    file_bindings::export!(RendererComponent with_types_in file_bindings);
 }

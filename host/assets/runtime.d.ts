@@ -86,6 +86,38 @@ declare namespace svc {
     ): () => void;
   }
 
+  namespace files {
+    /** A file that was uploaded. */
+    interface UploadedFile {
+      /** The value of `:svc_file` in actions. */
+      id: string;
+      name: string;
+      /** The media type, as the server has recognised it. */
+      type: string;
+      size: number;
+      sha256: string;
+      /** Of a picture, as it is shown. */
+      width?: number;
+      height?: number;
+      /** Squares that smaller copies of the picture fit. */
+      sizes: number[];
+      created_at: string;
+    }
+    interface UploadOptions {
+      params?: Params;
+      onProgress?: (progress: { loaded: number; total: number }) => void;
+      signal?: AbortSignal;
+    }
+    /** Uploads a file by an action with `:svc_file`; `result` is what its statement answers. */
+    function upload<T = Row>(
+      action: string,
+      file: Blob,
+      opts?: UploadOptions,
+    ): Promise<{ file: UploadedFile; result: db.Result<T> }>;
+    /** Composes the URL of a file, for an `img` or a link; who may read it is said by a reading action with `:svc_file`. */
+    function url(action: string, id: string, opts?: { size?: 64 | 128 | 256 | 512 | 1024 | 2048 }): string;
+  }
+
   interface User {
     /** The value of `:svc_user_id` in actions. */
     id: string;

@@ -4,7 +4,7 @@ use crate::backends;
 use crate::content::{ContentStore, OneTimeFileDirectory};
 use crate::control::ControlDatabase;
 use crate::deployments::operators;
-use crate::{projects, visitors};
+use crate::{projects, visitor_files, visitors};
 use svc_database::DatabasesDirectory;
 
 pub use operators::StoreCheckFindings;
@@ -35,6 +35,9 @@ impl InstallationStores {
         found.leftovers.extend(backends.leftovers);
         found.notes.extend(backends.notes);
         let control = &self.control;
+        found
+            .notes
+            .extend(visitor_files::check::check(control, &self.files).await?);
         let projects = projects::all_ids(control).await?;
         let deployments = operators::ids(control).await?;
         let visitors = visitors::check::check(control, &projects, &deployments).await?;

@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::activity::SharedHours;
 use crate::backends::ActionVerdict;
 use crate::backends::calls::AuditAhead;
 use crate::backends::history::RestoreEntry;
 use crate::control::audit::{AuditWithdrawal, with_optional_actor};
 use crate::control::{ControlDatabase, ErrandMessage, ErrandWork, Error};
+use crate::deployments::files::visitors::{
+    UnnamedObjects, VisitorFileRelease, VisitorFileReservation, VisitorFileSweep,
+};
 use crate::deployments::rerender::RerenderWithout;
 use crate::guests::shared::GuestFell;
 use crate::payments::MirrorPosition;
@@ -58,8 +62,18 @@ errands! {
     MirrorPosition(MirrorPosition),
     /// A guest that rendered pages was rolled back.
     RerenderWithout(RerenderWithout),
+    /// A file of a visitor is about to be committed.
+    VisitorFileReservation(VisitorFileReservation),
+    /// A file of a visitor was not committed.
+    VisitorFileRelease(VisitorFileRelease),
+    /// Files were stored, and no row will name them.
+    UnnamedObjects(UnnamedObjects),
+    /// A database was looked at for files.
+    VisitorFileSweep(VisitorFileSweep),
     /// A guest was rolled back at a node.
     GuestFell(GuestFell),
+    /// A node has counted what pages did.
+    SharedHours(SharedHours),
 }
 
 /// Does an errand that a node has sent, on behalf of its actor; returns the answer for it.
@@ -117,6 +131,17 @@ mod tests {
             json!({ "restore_entry": { "backend": backend, "made_by": null, "entry": entry } }),
             json!({ "rerender_without": { "fallen": GuestDigest::of(b"guest"), "at": at } }),
             json!({ "guest_fell": { "world": "gate", "guest": GuestDigest::of(b"guest"), "installed_at": at, "why": "trap", "at": at } }),
+            json!({ "visitor_file_reservation": {
+                "project": project, "backend": backend, "file": "file_1", "sent": vec![0; 32], "room": [1, 1], "at": at,
+                "forms": [{ "size": 0, "digest": vec![0; 32], "bytes": 1, "objects": null, "media_type": "text/plain" }],
+            } }),
+            json!({ "visitor_file_release": { "project": project, "file": "file_1", "at": at } }),
+            json!({ "unnamed_objects": { "objects": [vec![0; 32]], "at": at } }),
+            json!({ "visitor_file_sweep": {
+                "project": project, "backend": backend, "at": at,
+                "changes": { "kept": [], "ended": ["file_1"], "returned": [], "dropped": [] },
+            } }),
+            json!({ "shared_hours": { "flush": 1, "hours": [[project, 5, { "calls": 1 }]], "at": at } }),
             json!({ "mirror_position": { "project": project, "backend": backend, "position": 1, "asked": 0 } }),
         ]
     }

@@ -30,6 +30,8 @@ pub struct ServerGauges {
     reports: Gauge,
     files: Gauge,
     staged_files: Gauge,
+    visitor_files: Gauge,
+    ended_visitor_files: Gauge,
     blocked: Gauge,
     free: Gauge,
     reserved: Gauge,
@@ -70,6 +72,16 @@ impl ServerGauges {
                 "svc_staged_files",
                 "Files that wait for a publication",
                 &gauges.staged_files,
+            ),
+            (
+                "svc_visitor_files",
+                "Files that visitors have uploaded",
+                &gauges.visitor_files,
+            ),
+            (
+                "svc_ended_visitor_files",
+                "Deleted files of visitors that the history may bring back, with their smaller copies",
+                &gauges.ended_visitor_files,
             ),
             (
                 "svc_blocked_content",
@@ -127,6 +139,8 @@ impl ServerGauges {
         set_gauge(&self.reports, counts.open_reports);
         set_gauge(&self.files, counts.files);
         set_gauge(&self.staged_files, counts.staged_files);
+        set_gauge(&self.visitor_files, counts.visitor_files);
+        set_gauge(&self.ended_visitor_files, counts.ended_visitor_files);
         set_gauge(&self.blocked, counts.blocked);
         Ok(())
     }

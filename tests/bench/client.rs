@@ -205,6 +205,15 @@ pub(crate) fn post(address: SocketAddr, path: &str, body: &serde_json::Value) ->
     request("POST", address, path, "", body)
 }
 
+/// A visitor's request with a file as it is.
+pub(crate) fn post_file(address: SocketAddr, path: &str, bytes: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
+        bytes.len()
+    );
+    [head.as_bytes(), bytes].concat()
+}
+
 /// A webhook of the payment provider.
 pub(crate) fn webhook(address: SocketAddr, signature: &str, body: &str) -> Vec<u8> {
     let header = format!("Stripe-Signature: {signature}\r\n");

@@ -47,6 +47,7 @@ mod sockets;
 mod source_generator;
 mod startup;
 mod tenant;
+mod uploads;
 mod views;
 mod visitor_identity;
 mod visitor_sign_ins;
@@ -80,6 +81,7 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("sites", sites::measure),
     ("domains", |run, goals| domains::measure(&run.bench, goals)),
+    ("uploads", uploads::measure),
     ("backend", |run, goals| {
         backend::measure(&run.bench, run.before.as_ref(), goals)
     }),

@@ -55,7 +55,7 @@ async function signIn(page, name) {
 const mark = (page) => page.evaluate(() => (window.marked = true));
 const waitForReload = (page) => page.waitForFunction(() => !window.marked && document.readyState === 'complete');
 
-for (const template of ['blank', 'guest-book', 'board', 'survey', 'docs']) {
+for (const template of ['blank', 'guest-book', 'board', 'pictures', 'survey', 'docs']) {
   test(`the template ${template} is good to look at and accessible`, () =>
     withTemplate(template, async ({ dev }) => {
       for (const [slug, url] of Object.entries(dev.pages)) {

@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startBrowser } from './lib/browser.mjs';
+import { button, field, makeShop, settle, startConsole } from './lib/console.mjs';
 import { initFolder, startDev } from './lib/dev.mjs';
 import { startSvc } from './lib/svc.mjs';
 
@@ -58,6 +59,26 @@ async function signIn(page, url, name) {
   await page.fill('[name=email]', `${name.toLowerCase()}@example.com`);
   await page.locator('button:not([name=cancel])').first().click();
   await page.getByRole('button', { name: 'Sign out' }).waitFor();
+}
+
+/** Shows a screen of the console, of a project with some rows and a draft; answers how to end it. */
+async function showConsole(page, place) {
+  const service = await startConsole();
+  const shop = await makeShop(service, 'Harbour café');
+  const at = `${shop.at}/frontends/${shop.page.slug}`;
+  const base = (await service.ask('GET', `${at}/revisions`)).active_revision_id;
+  const content = '# Harbour\n\nOpen from ten to six.\n\nOn Mondays we bake.\n';
+  const draft = await service.ask('POST', `${at}/revisions`, { base_revision_id: base, content, message: 'Winter hours' });
+  for (const text of ['A table for four, please', 'Do you have oat milk?', 'The cardamom buns!', 'See you on Sunday']) {
+    await service.ask('POST', `${shop.at}/backend/batch`, { ops: [{ action: 'sign', params: { text } }] });
+  }
+  await page.goto(`${service.origin}/login`);
+  await field(page, 'Key').fill(service.keys.owner);
+  await button(page, 'Sign in with key').click();
+  await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor();
+  await page.goto(`${service.origin}${place({ ...shop, draft: draft.revision.revision_id })}`);
+  await settle(page);
+  return () => service.stop();
 }
 
 const entries = [
@@ -117,6 +138,9 @@ const pictures = {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.goto(`${svc.address}/moving-day`);
   },
+  'console-overview': (page) => showConsole(page, ({ path }) => path),
+  'console-revision': (page) => showConsole(page, ({ path, page: { slug }, draft }) => `${path}/pages/${slug}/${draft}`),
+  'console-data': (page) => showConsole(page, ({ path }) => `${path}/data?table=notes`),
   async guides(page, svc) {
     await page.goto(`${svc.address}/_svc/docs/`);
   },

@@ -11,7 +11,7 @@ mod targets;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use mutate::Mutator;
-use targets::{agreement, envelopes, frames, gate, host::Host, render};
+use targets::{agreement, cleaner, envelopes, frames, gate, host::Host, render};
 
 fn setting(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
@@ -55,6 +55,11 @@ fn the_gate_beside_sqlite() {
 #[test]
 fn the_renderer_natively() {
     fuzz(&seeds::sources(), 1, 6, render::render_all);
+}
+
+#[test]
+fn the_cleaner_natively() {
+    fuzz(&seeds::files(), 1, 2_000, cleaner::clean_all);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn corpus() -> PathBuf {
 }
 
 /// The files of a folder, in the order of their names.
-fn files(folder: &str, extensions: &[&str]) -> Vec<Vec<u8>> {
+fn files_of(folder: &str, extensions: &[&str]) -> Vec<Vec<u8>> {
     let folder = corpus().join(folder);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -31,7 +31,7 @@ fn files(folder: &str, extensions: &[&str]) -> Vec<Vec<u8>> {
 pub(crate) fn sql() -> Vec<Vec<u8>> {
     let files = ["sql/accepted", "sql/refused", "fuzz/sql"]
         .into_iter()
-        .flat_map(|folder| files(folder, &["sql"]));
+        .flat_map(|folder| files_of(folder, &["sql"]));
     files
         .flat_map(|file| {
             let text = String::from_utf8(file).unwrap();
@@ -45,7 +45,7 @@ pub(crate) fn sql() -> Vec<Vec<u8>> {
 
 /// Frames' texts of clients, for rooms and for live queries.
 pub(crate) fn envelopes() -> Vec<Vec<u8>> {
-    files("fuzz/envelopes", &["json"])
+    files_of("fuzz/envelopes", &["json"])
 }
 
 /// Frames of clients, some of them broken, behind a byte that says how they are cut.
@@ -106,7 +106,15 @@ pub(crate) fn sources() -> Vec<Vec<u8>> {
         ("diagrams/hostile", &["mmd"]),
         ("fuzz/pages", &["csv", "html", "json", "md"]),
     ] {
-        all.extend(files(folder, extensions));
+        all.extend(files_of(folder, extensions));
     }
     all
+}
+
+/// Files of visitors, most of them pictures.
+pub(crate) fn files() -> Vec<Vec<u8>> {
+    let extensions = [
+        "avif", "gif", "jpg", "mp3", "mp4", "pdf", "png", "svg", "webm", "webp",
+    ];
+    files_of("fuzz/files", &extensions)
 }

@@ -36,6 +36,7 @@ pub mod stub_issuer;
 mod sync_gate;
 pub mod three_nodes;
 pub mod tls;
+mod upload_model;
 mod wait;
 
 pub use answer::{Answer, ReadAnswer, exchange};
@@ -54,4 +55,5 @@ pub use seeded_rng::SeededRng;
 pub use server::{Builder, CONTENT_URL_VARIABLE, NOW, TestServer, guest_cache_dir};
 pub use socket::{Socket, SocketEvent};
 pub use sync_gate::SyncGate;
+pub use upload_model::run_upload_model;
 pub use wait::{DEADLINE, wait_until};

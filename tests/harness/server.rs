@@ -190,6 +190,9 @@ impl TestServer {
             &mut limits.op_burst,
             &mut limits.op_deployment_burst,
             &mut limits.checkout_burst,
+            &mut limits.upload_burst,
+            &mut limits.upload_deployment_burst,
+            &mut limits.file_burst,
             &mut limits.sockets_per_ip,
         ] {
             *burst = 100_000;

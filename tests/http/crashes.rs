@@ -12,7 +12,8 @@ use crate::owner::text;
 use crate::svc;
 use crate::{
     audit, backend_crashes, backup_crashes, commands, commit_crashes, earlier_installation,
-    guest_crashes, live, members, payments, project_releases, sharing_crashes, sites, visitors,
+    guest_crashes, live, members, payments, project_releases, sharing_crashes, sites, uploads,
+    visitors,
 };
 
 /// A server process, and the credential of the owner who calls it.
@@ -150,6 +151,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         &audit::rows::FAULT_GROUPS,
         &project_releases::crashes::FAULT_GROUPS,
         &sites::crashes::FAULT_GROUPS,
+        &uploads::crashes::FAULT_GROUPS,
         // `tests/cluster` dies at these: it has a ledger.
         &["cluster"],
     ]

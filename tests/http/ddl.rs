@@ -104,7 +104,7 @@ async fn what_does_not_only_add_is_refused_with_its_place() {
     let detail = fixture.detail().await;
     assert_eq!(
         names(&detail["schema"]["tables"]),
-        ["first", "svc_payments"]
+        ["first", "svc_files", "svc_payments"]
     );
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 1);
 }
@@ -207,7 +207,7 @@ async fn what_sqlite_refuses_is_said_in_its_words_and_keeps_nothing() {
     let detail = fixture.detail().await;
     assert_eq!(
         names(&detail["schema"]["tables"]),
-        ["first", "svc_payments"]
+        ["first", "svc_files", "svc_payments"]
     );
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 1);
 }

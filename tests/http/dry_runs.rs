@@ -49,7 +49,7 @@ async fn a_migration_that_is_tried_answers_both_schemas_and_keeps_nothing() {
     assert_eq!(tried["schema"]["before"], before["schema"]);
     assert_eq!(
         names(&tried["schema"]["after"]["tables"]),
-        ["guests", "rooms", "svc_payments"]
+        ["guests", "rooms", "svc_files", "svc_payments"]
     );
     assert_eq!(tried["broken_actions"], json!([]));
     assert_eq!(tried.as_object().unwrap().len(), 4, "{tried}");

@@ -69,6 +69,7 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
     let shown = [
         "index things_by_name",
         "table sqlite_sequence",
+        "table svc_files",
         "table svc_payments",
         "table things",
         "view cheap",

@@ -158,7 +158,7 @@ async fn a_migration_that_does_not_fit_leaves_nothing() {
     let detail = fixture.detail().await;
     assert_eq!(
         names(&detail["schema"]["tables"]),
-        ["guests", "svc_payments"]
+        ["guests", "svc_files", "svc_payments"]
     );
     assert_eq!(detail["warnings"], json!([]));
     fixture.migrate(MORE).await.expect(200);

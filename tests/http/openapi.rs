@@ -8,6 +8,7 @@ use svc::http::problem::ProblemCode;
 use svc_tests::{ReadAnswer, TestServer};
 
 use crate::owner::{Owner, text};
+use crate::uploads::{self, PHOTOS};
 
 pub(crate) async fn description(server: &TestServer) -> Value {
     let answer = server
@@ -54,12 +55,19 @@ impl OpenapiFixture {
     async fn new(server: &TestServer) -> Self {
         let owner = Owner::new(server, "furnished").await;
         let project = owner.project(server, "House").await;
-        let backend = json!({ "ddl": "CREATE TABLE guests (name)", "realtime": true });
+        let ddl = format!("CREATE TABLE guests (name); {PHOTOS}");
+        let backend = json!({ "ddl": ddl, "realtime": true });
         let path = format!("/{project}/backend");
         owner.post(server, &path, &backend).await.expect(201);
         let agents = json!({ "agents": true });
         let switched = owner.send(server, Method::PATCH, &path, &agents).await;
         switched.expect(200);
+        let actions = json!({ "actions": uploads::actions() });
+        let actions_path = format!("{path}/actions");
+        let defined = owner
+            .send(server, Method::PUT, &actions_path, &actions)
+            .await;
+        defined.expect(200);
         let frontend = text(&owner.frontend(server, &project, "room").await["id"]);
         let revisions = format!("/{project}/frontends/room/revisions");
         let revisions = owner.get(server, &revisions).await.expect(200).json();
@@ -71,7 +79,12 @@ impl OpenapiFixture {
             .unwrap()
             .split('"')
             .next();
+        let uploaded = server.post("/room/api/files/add").body("a file");
+        let uploaded = uploaded.answer().await.expect(201).json();
         let fill = vec![
+            ("{action}/{file_id}", "see/{file_id}".to_owned()),
+            ("{action}", "add".to_owned()),
+            ("{file_id}", text(&uploaded["file"]["id"])),
             ("{id}", project),
             ("{target}", "room".to_owned()),
             ("{room}", "kitchen".to_owned()),
@@ -149,6 +162,7 @@ async fn every_route_is_in_it_and_answers() {
         "GET /_svc/preview",
         "GET /_svc/docs/",
         "GET /_svc/docs/{guide}",
+        "GET /_svc/docs/search.json",
         "POST /_svc/preview",
         "POST /api/v1/projects/{id}/backend",
         "GET /api/v1/projects/{id}/backend",

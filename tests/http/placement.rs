@@ -10,10 +10,11 @@ use svc::server::placement::{RequestPlace, placement};
 use svc_tests::{ReadAnswer, TestServer};
 
 /// Sources with routes that the description does not have.
-const SOURCES: [&str; 3] = [
-    "host/src/router/mod.rs",
-    "host/backends/src/visitors/dev/routes.rs",
-    "host/platform/src/stripe/dev/routes.rs",
+const SOURCES: [(&str, HostKind); 4] = [
+    ("host/src/router/mod.rs", HostKind::Api),
+    ("host/src/router/console.rs", HostKind::Console),
+    ("host/backends/src/visitors/dev/routes.rs", HostKind::Api),
+    ("host/platform/src/stripe/dev/routes.rs", HostKind::Api),
 ];
 
 /// Returns a path of a route, with something in place of each parameter.
@@ -28,9 +29,9 @@ fn sample(route: &str) -> Uri {
     filled.join("/").parse().unwrap()
 }
 
-/// Returns the place of a request, in the words of the list of operations.
-fn place_of(method: &Method, uri: &Uri) -> Option<OperationPlace> {
-    Some(match placement(&HostKind::Api, method, uri)? {
+/// Returns the place of a request to a host, in the words of the list of operations.
+fn place_of(host: &HostKind, method: &Method, uri: &Uri) -> Option<OperationPlace> {
+    Some(match placement(host, method, uri)? {
         RequestPlace::AnyNode | RequestPlace::Preview { .. } => OperationPlace::AnyNode,
         RequestPlace::Backend(_) => OperationPlace::Backend,
         RequestPlace::Control => OperationPlace::Control,
@@ -49,10 +50,12 @@ async fn every_described_route_has_the_place_of_its_operation() {
                 continue;
             };
             let method: Method = method.to_uppercase().parse().unwrap();
-            let place = place_of(&method, &sample(path));
+            let place = place_of(&HostKind::Api, &method, &sample(path));
             assert!(place.is_some(), "{method} {path} has no place");
             if let Some(row) = operations::all().iter().find(|row| row.id == id) {
                 assert_eq!(place, Some(row.place), "{method} {path}");
+                let of_console = place_of(&HostKind::Console, &method, &sample(path));
+                assert_eq!(of_console, Some(row.place), "{method} {path}");
                 compared += 1;
             }
         }
@@ -63,7 +66,7 @@ async fn every_described_route_has_the_place_of_its_operation() {
 #[test]
 fn every_other_route_has_a_place() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for path in SOURCES {
+    for (path, host) in SOURCES {
         let source = std::fs::read_to_string(root.join(path)).unwrap();
         let routes = source.split(".route(").skip(1);
         let literals =
@@ -73,7 +76,7 @@ fn every_other_route_has_a_place() {
         for route in literals {
             let uri = sample(route);
             for method in [Method::GET, Method::POST] {
-                let place = place_of(&method, &uri);
+                let place = place_of(&host, &method, &uri);
                 assert!(place.is_some(), "{path}: {method} {route} has no place");
             }
         }

@@ -230,7 +230,7 @@ async fn what_is_no_query_is_refused_with_its_place() {
     let detail = fixture.detail().await;
     assert_eq!(
         names(&detail["schema"]["tables"]),
-        ["guests", "svc_payments"]
+        ["guests", "svc_files", "svc_payments"]
     );
 }
 

@@ -29,9 +29,11 @@ const CONNECT: [&str; 8] = [
 async fn every_command_of_the_guide_for_agents_works() {
     let server = TestServer::start().await;
     let guide = server.get("/llms.txt").answer().await.expect(200);
-    let limits = &server.server().app().config.limits;
+    let config = &server.server().app().config;
+    let (limits, console) = (&config.limits, config.console_url.as_deref());
     let functions = svc_database::FUNCTIONS.join(", ");
     let expected = limits.fill_in(GUIDE).replace("SQL_FUNCTIONS", &functions);
+    let expected = expected.replace("CONSOLE_ORIGIN", console.unwrap());
     assert_eq!(guide.text(), with_address_of(&server, &expected));
     assert!(guide.text().contains(" median, ") && !guide.text().contains("SQL_FUNCTIONS"));
     let scripts = scripts(guide.text());

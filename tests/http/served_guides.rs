@@ -16,8 +16,25 @@ use crate::owner::{Owner, text};
 
 /// Where the guides are.
 const AT: &str = "/_svc/docs/";
-/// The pages that no file of `docs/` is.
+/// The pages that no file of `docs/` is, without the parts of the reference.
 const MADE: [&str; 2] = ["", "api-reference"];
+
+/// Names of the parts of the reference.
+async fn parts(server: &TestServer) -> Vec<String> {
+    let description = description(server).await;
+    let tags = description["tags"].as_array().unwrap().iter();
+    let tags = tags.map(|tag| text(&tag["name"]).replace(' ', "-"));
+    tags.chain(["types".to_owned()])
+        .map(|part| format!("api-reference-{part}"))
+        .collect()
+}
+
+/// Names of all pages, in the order of the list.
+async fn all_names(server: &TestServer) -> Vec<String> {
+    let names = GUIDES.iter().map(|guide| guide.name).chain(MADE);
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    [names, parts(server).await].concat()
+}
 
 /// A server whose guests are loaded, so that a page is one.
 async fn start(builder: svc_tests::Builder) -> TestServer {
@@ -64,10 +81,10 @@ fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
 #[tokio::test]
 async fn every_link_of_every_page_leads_somewhere() {
     let server = start(TestServer::builder()).await;
-    let names: Vec<_> = GUIDES.iter().map(|guide| guide.name).chain(MADE).collect();
+    let names = all_names(&server).await;
     let mut pages = BTreeMap::new();
     for name in &names {
-        pages.insert(*name, page(&server, name).await);
+        pages.insert(name.as_str(), page(&server, name).await);
     }
     let mut reached = BTreeSet::new();
     for (name, page) in &pages {
@@ -149,7 +166,14 @@ async fn they_are_answered_like_pages() {
     }
     let share = server.get("/_svc/docs/share").answer().await;
     let policy = share.header("content-security-policy").unwrap();
-    assert!(policy.starts_with("default-src 'none';") && !policy.contains("script"));
+    assert!(policy.starts_with("default-src 'none';"), "{policy}");
+    // Only the search's own script runs.
+    let scripts = policy.split("script-src ").nth(1).unwrap();
+    let scripts = scripts.split(';').next().unwrap();
+    assert!(
+        scripts.starts_with("'sha256-") && !scripts.contains(' '),
+        "{policy}"
+    );
     let short = server.get("/_svc/docs").answer().await.expect(308);
     assert_eq!(short.header("location"), Some(AT));
     for path in [
@@ -192,14 +216,21 @@ async fn their_addresses_are_those_of_the_server() {
 #[tokio::test]
 async fn the_reference_has_every_operation_and_every_type() {
     let server = start(TestServer::builder()).await;
-    let reference = page(&server, "api-reference").await;
-    let ids = attributes(&reference, "id");
     let description = description(&server).await;
+    let overview = page(&server, "api-reference").await;
+    let mut reference = String::new();
+    for part in parts(&server).await {
+        reference += &page(&server, &part).await;
+    }
+    let ids = attributes(&reference, "id");
     for (path, method, operation) in operations(&description) {
         let id = operation["operationId"].as_str().unwrap();
         assert!(ids.contains(&id), "{method} {path}");
         let line = format!("<code>{method} {path}</code>");
         assert!(reference.contains(&line), "{line}");
+        let part = text(&operation["tags"][0]).replace(' ', "-");
+        let link = format!("href=\"api-reference-{part}#{id}\"");
+        assert!(overview.contains(&link), "{link}");
     }
     for name in description["components"]["schemas"]
         .as_object()
@@ -209,6 +240,78 @@ async fn the_reference_has_every_operation_and_every_type() {
         assert!(ids.contains(&format!("type-{name}").as_str()), "{name}");
     }
     assert!(!reference.contains("[object") && !reference.contains("null,null"));
+    // As Markdown it is one text, for whoever reads all of it.
+    let whole = server.get("/_svc/docs/api-reference.md").answer().await;
+    let whole = whole.expect(200).text().to_owned();
+    for (path, method, _) in operations(&description) {
+        let line = format!("`{method} {path}`");
+        assert!(whole.contains(&line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn each_page_lists_all_and_leads_on() {
+    let server = start(TestServer::builder()).await;
+    let names = all_names(&server).await;
+    let listed: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .collect();
+    for (at, name) in listed.iter().enumerate() {
+        let page = page(&server, name).await;
+        let (_, side) = page.split_once("<nav class=\"side\"").unwrap();
+        let links = attributes(side.split("</nav>").next().unwrap(), "href");
+        assert_eq!(links[0], "./", "{name}");
+        assert_eq!(links[1..], listed, "{name}");
+        let current = format!("<a href=\"{name}\" aria-current=\"page\">");
+        assert_eq!(side.matches(&current).count(), 1, "{name}");
+        for (rel, expected) in [
+            ("prev", at.checked_sub(1).map(|before| listed[before])),
+            ("next", listed.get(at + 1).copied()),
+        ] {
+            let begin = format!("<a rel=\"{rel}\" href=\"");
+            let link = page.split_once(&begin);
+            let link = link.map(|(_, link)| link.split('"').next().unwrap());
+            assert_eq!(link, expected, "{name}, {rel}");
+        }
+    }
+    let apps = page(&server, "apps").await;
+    let (_, contents) = apps.split_once("<details class=\"toc\">").unwrap();
+    let contents = attributes(contents.split("</details>").next().unwrap(), "href");
+    let ids = attributes(&apps, "id");
+    assert!(contents.len() > 5, "{contents:?}");
+    assert!(contents.iter().all(|link| ids.contains(&&link[1..])));
+    // The list itself has the search alone.
+    let index = page(&server, "").await;
+    assert!(!index.contains("<nav class=\"side\"") && index.contains("role=\"search\""));
+}
+
+#[tokio::test]
+async fn the_search_finds_each_section_where_it_is() {
+    let server = start(TestServer::builder()).await;
+    let index = server.get("/_svc/docs/search.json").answer().await;
+    let index = index.expect(200);
+    assert_eq!(index.header("content-type"), Some("application/json"));
+    let index = index.json();
+    let mut found = Vec::new();
+    for one in index["pages"].as_array().unwrap() {
+        let name = text(&one["name"]);
+        let page = page(&server, &name).await;
+        let ids = attributes(&page, "id");
+        let sections = one["sections"].as_array().unwrap();
+        assert!(!sections.is_empty(), "{name}");
+        for section in sections {
+            let id = section["id"].as_str().unwrap();
+            assert!(id.is_empty() || ids.contains(&id), "{name}#{id}");
+            let said = section["text"].as_str().unwrap();
+            assert!(!said.contains("](") && !said.contains("<a id"), "{said}");
+        }
+        found.push(name);
+    }
+    let mut names = all_names(&server).await;
+    names.retain(|name| !name.is_empty());
+    assert_eq!(found, names);
 }
 
 #[tokio::test]

@@ -32,12 +32,14 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "batch",
             "connection",
+            "files_tables",
             "migrate",
             "result_columns",
             "run",
             "schema",
             "schema_faults",
             "transaction",
+            "uploads",
             "warnings",
         ],
     ),
@@ -60,7 +62,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "database",
-        &["calls", "database", "exclusive", "reader_pool", "reads"],
+        &[
+            "calls",
+            "database",
+            "exclusive",
+            "missing_tables",
+            "reader_pool",
+            "reads",
+        ],
     ),
     (
         "installation",
@@ -73,6 +82,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ledger_schema",
             "payment_mirror",
             "restore",
+            "visitor_files",
         ],
     ),
     ("package", &["lib"]),

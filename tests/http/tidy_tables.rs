@@ -27,6 +27,11 @@ const READS: &[(&str, &str, &str)] = &[
         "workspaces",
         "backends of free workspaces are counted apart from the others",
     ),
+    (
+        "activity",
+        "projects",
+        "a node's counts of a project that has ended are not kept",
+    ),
     ("projects", "workspaces", "a project says whose it is"),
     (
         "projects",
@@ -61,6 +66,7 @@ const READS: &[(&str, &str, &str)] = &[
     ("overview", "projects", "counts and lists"),
     ("overview", "workspaces", "counts and lists"),
     ("overview", "backends", "counts and lists"),
+    ("overview", "visitor_files", "counts"),
     ("overview", "reports", "counts"),
     ("overview", "blobs", "counts"),
     ("overview", "file_owners", "counts"),

@@ -29,6 +29,9 @@ BEYOND_SCHEMAS = [
     # A default is one of a bind that the statement has; an interval is one of a price that is paid again.
     ("invalid_request", "the statement has no bind"),
     ("invalid_request", "`interval` says how often"),
+    # Rules for files are of a statement that takes one; a time comes before another.
+    ("invalid_request", "`files` is for an action with `:svc_file`"),
+    ("invalid_request", "`from` must be before `to`"),
     # Names that a batch has once each: a schema tells equal members apart, not equal names.
     ("invalid_request", "has an action of this name already"),
     ("invalid_request", "The release has this `"),
@@ -45,6 +48,7 @@ BEYOND_SCHEMAS = [
     ("invalid_request", "is a page of one source"),
     ("invalid_request", "a field that this `type` does not have"),
     ("invalid_request", "of a page, or `files` or `changes` of a site"),
+    ("invalid_request", "Send `files` or `changes`, not both"),
     # A file is one of three things, its paths have rules among each other, and so do the texts of its own rules.
     ("invalid_request", "which may have its `size` beside it"),
     ("invalid_request", "`base64` is not valid"),

@@ -18,7 +18,7 @@ BINARY = Path(os.environ.get("SVC_BIN", ROOT / "target/debug/svc")).resolve()
 SEED = os.environ.get("SVC_SEED", "1")
 # Limits are tested elsewhere; here they would only hide the answers.
 PLENTY = 1_000_000_000
-RULES = ["deploy", "mcp", "op", "op_deployment", "auth", "report", "owner", "preview", "sign_in"]
+RULES = ["deploy", "mcp", "op", "op_deployment", "auth", "report", "owner", "preview", "sign_in", "upload"]
 LIMITS = [f"{rule}_{part}" for rule in RULES for part in ("per_minute", "burst")]
 LIMITS += ["projects_free", "projects_pro", "active_deployments", "backends"]
 # How long a server may take to be ready; the first start compiles the guests.

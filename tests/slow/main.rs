@@ -10,6 +10,7 @@ mod random_frames;
 mod rooms;
 mod serving;
 mod silence;
+mod uploads;
 
 use svc_tests::{Binary, Installation};
 

@@ -105,7 +105,7 @@ impl<'b> SyntaxTreeWalk<'_, 'b> {
             columns,
             args,
         } = clause;
-        self.check_plain_table(tbl_name, NameUse::Extend);
+        self.check_plain_table(tbl_name, NameUse::Refer);
         self.mark_columns(columns.unwrap_or_default());
         for arg in *args {
             match arg {

@@ -240,7 +240,7 @@ impl<'b> SyntaxTreeWalk<'_, 'b> {
             return false;
         };
         self.walk_with_clause(with.as_ref(), OUTSIDE_EXPRESSION_DEPTH);
-        self.check_table(tbl_name, NameUse::Write);
+        self.check_table(tbl_name, NameUse::Delete);
         self.check_indexed(indexed.as_ref());
         self.push_expressions(where_clause, OUTSIDE_EXPRESSION_DEPTH);
         self.refuse_row_limits("DELETE", *order_by, limit.is_some());

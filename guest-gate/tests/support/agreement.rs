@@ -142,8 +142,11 @@ fn is_forbidden(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Select | AuthAction::Recursive => false,
         AuthAction::Read { table_name, .. } => {
-            *table_name != "svc_payments" && internal(table_name)
+            !["svc_payments", "svc_files"].contains(table_name) && internal(table_name)
         }
+        AuthAction::Delete {
+            table_name: "svc_files",
+        } => false,
         AuthAction::Insert { table_name }
         | AuthAction::Delete { table_name }
         | AuthAction::Update { table_name, .. } => {

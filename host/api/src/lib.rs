@@ -8,7 +8,10 @@ pub mod mcp;
 pub mod openapi;
 pub mod operations;
 pub mod releases;
+pub mod stats;
 
-use svc_backends::{backends, payments, realtime, visitors};
+use svc_backends::{backends, payments, realtime, visitor_files, visitors};
 use svc_pages::deployments;
-use svc_platform::{access, config, control, http, infra, projects, stripe, telemetry, workspaces};
+use svc_platform::{
+    access, activity, config, control, http, infra, projects, stripe, telemetry, workspaces,
+};

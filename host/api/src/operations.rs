@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use crate::access::{OperationMetadata, OperationPlace, minimum_role};
 use crate::control::audit::AuditAction;
 use crate::{
-    accounts, backends, deployments, envelope, payments, projects, realtime, releases, visitors,
+    accounts, backends, deployments, envelope, payments, projects, realtime, releases, stats,
+    visitor_files, visitors,
 };
 
 macro_rules! rows {
@@ -76,7 +77,10 @@ fn rows() -> Vec<OperationMetadata> {
         "release_project" "manage_project" "release" releases::operations::release, at ControlWithBackend,
             changes [ReleasePublish, BackendCreate, BackendMigrate, BackendDefine, ActionDelete, FrontendCreate, FrontendPublish, FrontendDelete, ProjectUpdate];
         "list_visitors" "manage_project" "visitors" visitors::operations::list, at Control;
-        "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, at Control, changes [VisitorForget];
+        "forget_visitor" "manage_project" "forget_visitor" visitor_files::operations::forget, at Control, changes [VisitorForget];
+        "list_files" "manage_backend" "files" visitor_files::operations::list, at Backend;
+        "get_file_of_visitor" visitor_files::operations::get, at Backend;
+        "delete_file_of_visitor" "manage_backend" "delete_file" visitor_files::operations::delete, at Backend, changes [FileDelete];
         "put_blob" deployments::files::operations::put, at Control, changes [];
         "list_domains" "manage_project" "domains" projects::domains::operations::list, at Control;
         "add_domain" "manage_project" "add_domain" projects::domains::operations::create, at Control, changes [DomainCreate];
@@ -84,6 +88,8 @@ fn rows() -> Vec<OperationMetadata> {
         "update_domain" projects::domains::operations::update, at Control, changes [DomainUpdate];
         "verify_domain" "manage_project" "verify_domain" projects::domains::operations::verify, at Control, changes [DomainVerify];
         "remove_domain" "manage_project" "remove_domain" projects::domains::operations::delete, at Control, changes [DomainDelete];
+        "get_stats" "manage_project" "stats" stats::operations::stats, at Control;
+        "list_log" "manage_project" "log" stats::operations::log, at Backend;
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, at Control, changes [FrontendCreate];
         "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, at Control, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list, at Control;

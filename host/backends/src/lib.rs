@@ -5,10 +5,12 @@
 pub mod backends;
 pub mod payments;
 pub mod realtime;
+pub mod visitor_files;
 pub mod visitors;
 
 use svc_outbound as outbound;
 use svc_pages::deployments;
 use svc_platform::{
-    access, config, content, control, http, infra, issuers, projects, stripe, tls, workspaces,
+    access, activity, config, content, control, http, infra, issuers, projects, stripe, tls,
+    workspaces,
 };

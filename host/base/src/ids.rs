@@ -6,7 +6,7 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 use crate::base32;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::random::{Random, RandomSourceError};
 
 macro_rules! ids {
@@ -72,6 +72,8 @@ ids! {
     BackendId,
     /// Id of what answers at a slug: a quick share, or a project's frontend.
     DeploymentId,
+    /// Id of an entry of a project's log.
+    LogEntryId,
     /// Id of a project: its frontends and its backend.
     ProjectId,
     /// Id of a visitor's report about a deployment.
@@ -82,6 +84,17 @@ ids! {
     RevisionId,
     /// Id of a workspace, which the operator's commands call a namespace.
     WorkspaceId,
+}
+
+impl LogEntryId {
+    /// Creates the id of an entry: ordered by time, and by `number` among those of one millisecond.
+    pub fn numbered(at: Timestamp, number: u64) -> Self {
+        let millis = u64::try_from(at.0).unwrap_or(0);
+        let mut tail = [0; 10];
+        // Two bits of the third byte are the variant, so 62 bits hold the number.
+        tail[2..].copy_from_slice(&(number & (u64::MAX >> 2)).to_be_bytes());
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, &tail).into_uuid())
+    }
 }
 
 impl ProjectId {
@@ -102,6 +115,24 @@ impl RevisionId {
     }
 }
 
+/// Begin of the ids of visitors' files.
+const FILE_ID_PREFIX: &str = "file_";
+
+/// Creates the id of a visitor's file: ids ascend with time.
+///
+/// # Errors
+/// The system has no randomness.
+pub fn visitor_file_id(clock: &Clock, random: &Random) -> Result<String, RandomSourceError> {
+    let characters = base32::encode(uuid_v7(clock, random)?.as_u128());
+    Ok(format!("{FILE_ID_PREFIX}{characters}"))
+}
+
+/// Whether a text has the form of a visitor's file's id.
+pub fn is_visitor_file_id(text: &str) -> bool {
+    let characters = text.strip_prefix(FILE_ID_PREFIX);
+    characters.is_some_and(|characters| base32::decode(characters).is_some())
+}
+
 /// Creates a UUID of version 7: ordered by time, with 74 random bits.
 ///
 /// # Errors
@@ -114,7 +145,6 @@ pub fn uuid_v7(clock: &Clock, random: &Random) -> Result<Uuid, RandomSourceError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
 
     #[test]
     fn ids_are_version_seven_and_carry_the_time() {
@@ -134,6 +164,9 @@ mod tests {
         );
         let other = "0".repeat(26);
         assert_eq!(RevisionId::from_host_characters(&other), None);
+        let [first, second] = [1, 2].map(|number| LogEntryId::numbered(Timestamp(5), number));
+        assert_eq!(first.0.get_version_num(), 7);
+        assert!(first < second && second < LogEntryId::numbered(Timestamp(6), 1));
         let seconds = id.0.get_timestamp().unwrap().to_unix().0;
         assert_eq!(seconds, 1_795_262_400);
     }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::backends::{BackendTargetArgs, ProjectHandle, dry_run_text, read_script};
 use super::error::{CliFailure, FailureExitCode, Result};
+use super::file_rules::{self, FileRules};
 use super::output::{key_values, member_text, quote_shell_word, table_of};
 use super::params::parse_params;
 use super::{endpoints, result_table};
@@ -104,6 +105,8 @@ pub(super) struct ActionFile {
     pub(super) sql: String,
     /// Values of binds that a call may leave out.
     pub(super) defaults: Map<String, Value>,
+    /// Rules for visitors' files, of an action that takes or gives them.
+    pub(super) files: FileRules,
     /// Path of the file for messages.
     pub(super) path: PathBuf,
 }
@@ -112,7 +115,7 @@ impl ActionFile {
     /// Reads an action from a file, which is named like the action.
     ///
     /// # Errors
-    /// When it cannot be read, or a default in it is wrong.
+    /// When it cannot be read, or a default or rules for files in it are wrong.
     pub(super) fn read(path: &Path) -> Result<Self> {
         Self::new(path, read_script(path)?)
     }
@@ -120,12 +123,13 @@ impl ActionFile {
     /// Builds an action from the text of a file.
     ///
     /// # Errors
-    /// When a default in it is wrong; names the line.
+    /// When a default or rules for files in it are wrong; names the line.
     pub(super) fn new(path: &Path, sql: String) -> Result<Self> {
         let stem = path.file_stem().unwrap_or_default();
         Ok(Self {
             name: stem.to_string_lossy().into_owned(),
             defaults: read_defaults(path, &sql)?,
+            files: file_rules::read_rules(path, &sql)?,
             sql,
             path: path.to_owned(),
         })
@@ -140,10 +144,10 @@ impl ActionFile {
         failure.with_files(files.map(|file| (file.name.clone(), file.path.clone())))
     }
 
-    /// Body to define the action with. A comment in the first line is its note, unless it gives a default.
+    /// Body to define the action with. A comment in the first line is its note, unless it gives a default or rules for files.
     pub(super) fn to_json(&self) -> Value {
         let first = self.sql.lines().next().unwrap_or_default();
-        let note = comment_of(first).filter(|note| default_of(note).is_none());
+        let note = comment_of(first).filter(|note| !is_definition(note));
         let mut body = json!({ "name": self.name, "sql": self.sql });
         if let Some(note) = note.filter(|note| !note.is_empty()) {
             body["note"] = note.into();
@@ -151,21 +155,34 @@ impl ActionFile {
         if !self.defaults.is_empty() {
             body["defaults"] = self.defaults.clone().into();
         }
+        if !self.files.is_empty() {
+            body["files"] = self.files.clone().into();
+        }
         body
     }
 }
 
-/// Text of the file of an action that a server has: its statement, with lines for defaults that were defined beside it.
-pub(super) fn file_text(sql: &str, defaults: &Map<String, Value>) -> String {
-    let written = read_defaults(Path::new(""), sql);
-    if written.is_ok_and(|written| written == *defaults) {
+/// Text of the file of an action that a server has: its statement, with lines for defaults and rules that were defined beside it.
+pub(super) fn file_text(sql: &str, defaults: &Map<String, Value>, files: &FileRules) -> String {
+    let path = Path::new("");
+    let has_defaults = read_defaults(path, sql).is_ok_and(|written| written == *defaults);
+    let rules = file_rules::plain(files);
+    let has_rules =
+        file_rules::read_rules(path, sql).is_ok_and(|written| file_rules::plain(&written) == rules);
+    if has_defaults && has_rules {
         return sql.to_owned();
     }
-    let is_default = |line: &str| comment_of(line).and_then(default_of).is_some();
     let lines = defaults.iter();
     let lines = lines.map(|(name, value)| format!("-- {DEFAULT_WORD} {name} = {value}\n"));
-    let rest = sql.split_inclusive('\n').filter(|line| !is_default(line));
+    let rest = sql.split_inclusive('\n');
+    let rest = rest.filter(|line| !comment_of(line).is_some_and(is_definition));
+    let lines = lines.chain(file_rules::line_of(&rules));
     lines.chain(rest.map(str::to_owned)).collect()
+}
+
+/// Whether a comment defines something beside the statement.
+fn is_definition(comment: &str) -> bool {
+    default_of(comment).is_some() || file_rules::rules_of(comment).is_some()
 }
 
 /// Reads the defaults before a statement: lines such as `-- default most = 5`, with a JSON value.
@@ -205,7 +222,7 @@ fn read_defaults(path: &Path, sql: &str) -> Result<Map<String, Value>> {
 }
 
 /// Returns the text of a line that is a comment.
-fn comment_of(line: &str) -> Option<&str> {
+pub(super) fn comment_of(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("--").map(str::trim)
 }
 
@@ -238,7 +255,9 @@ impl ActionCommand {
             Self::List { args } => {
                 let at = args.find().await?;
                 let actions = fetch_actions(&at).await?;
-                let members = ["name", "version", "kind", "params", "defaults", "note"];
+                let members = [
+                    "name", "version", "kind", "params", "defaults", "files", "note",
+                ];
                 let text = table_of(&actions, &members);
                 args.output()
                     .print_answer(&json!({ "actions": actions }), &text)
@@ -304,6 +323,7 @@ async fn show(name: &str, args: &BackendTargetArgs) -> Result<()> {
         "kind",
         "params",
         "defaults",
+        "files",
         "requires_identity",
         "note",
         "created_at",
@@ -435,12 +455,35 @@ mod tests {
                 "-- default most = 5\n-- The newest\nSELECT :most",
             ),
         ] {
-            let text = file_text(sql, defaults);
+            let text = file_text(sql, defaults, &FileRules::new());
             assert_eq!(text, expected);
             let file = ActionFile::new(Path::new("recent.sql"), text).unwrap();
             assert_eq!(file.defaults, *defaults);
         }
-        assert_eq!(file_text("SELECT 1", &Map::new()), "SELECT 1");
+        let nothing = Map::new();
+        assert_eq!(file_text("SELECT 1", &nothing, &nothing), "SELECT 1");
+    }
+
+    #[test]
+    fn a_file_has_the_rules_that_the_server_has() {
+        let rules = json!({ "sizes": [64, 256] });
+        let rules = rules.as_object().unwrap();
+        for (sql, expected) in [
+            (
+                "-- files {\"sizes\": [256, 64]}\nSELECT :svc_file",
+                "-- files {\"sizes\": [256, 64]}\nSELECT :svc_file",
+            ),
+            (
+                "-- See\n-- files {}\nSELECT :svc_file",
+                "-- files {\"sizes\":[64,256]}\n-- See\nSELECT :svc_file",
+            ),
+        ] {
+            let text = file_text(sql, &Map::new(), rules);
+            assert_eq!(text, expected);
+            let body = read(&text).unwrap();
+            assert!(body["files"]["sizes"].is_array());
+            assert_eq!(body["note"], Value::Null);
+        }
     }
 
     #[test]

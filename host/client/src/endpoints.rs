@@ -72,6 +72,10 @@ endpoints! {
     UPDATE_PROJECT: PATCH "/api/v1/projects/{id}" [] {"name" "description" "home"} => PROJECT;
     /// Deletes a project.
     DELETE_PROJECT: DELETE "/api/v1/projects/{id}" [] {} => NOTHING;
+    /// Counts what pages did.
+    STATS: GET "/api/v1/projects/{id}/stats" ["from" "to" "step"] {} => STATS;
+    /// Lists or follows the latest requests of pages.
+    LOG: GET "/api/v1/projects/{id}/log" ["limit" "action"] {} => LOG;
     /// Lists frontends.
     FRONTENDS: GET "/api/v1/projects/{id}/frontends" [] {} => FRONTENDS;
     /// Makes a frontend.
@@ -101,7 +105,7 @@ endpoints! {
     /// Lists releases.
     RELEASES: GET "/api/v1/projects/{id}/frontends/{target}/releases" [] {} => RELEASES;
     /// Releases several parts of a project at once.
-    RELEASE: POST "/api/v1/projects/{id}/release" [] {"migrations" "migrations.ddl" "migrations.note" "actions" "actions.name" "actions.sql" "actions.note" "actions.defaults" "actions.expected_version" "remove_actions" "remove_actions.name" "remove_actions.expected_version" "pages" "pages.slug" "pages.type" "pages.content" "pages.files" "pages.changes" "pages.options" "pages.title" "pages.expected_active_revision_id" "remove_pages" "remove_pages.slug" "remove_pages.expected_active_revision_id" "home" "message" "dry_run"} creates => RELEASED;
+    RELEASE: POST "/api/v1/projects/{id}/release" [] {"migrations" "migrations.ddl" "migrations.note" "actions" "actions.name" "actions.sql" "actions.note" "actions.defaults" "actions.files" "actions.expected_version" "remove_actions" "remove_actions.name" "remove_actions.expected_version" "pages" "pages.slug" "pages.type" "pages.content" "pages.files" "pages.changes" "pages.options" "pages.title" "pages.expected_active_revision_id" "remove_pages" "remove_pages.slug" "remove_pages.expected_active_revision_id" "home" "message" "dry_run"} creates => RELEASED;
     /// Reads a backend.
     BACKEND: GET "/api/v1/projects/{id}/backend" [] {} => BACKEND;
     /// Makes a backend.
@@ -111,7 +115,7 @@ endpoints! {
     /// Deletes a backend.
     DELETE_BACKEND: DELETE "/api/v1/projects/{id}/backend" [] {} => NOTHING;
     /// Defines actions.
-    DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note" "actions.defaults"} => BACKEND;
+    DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note" "actions.defaults" "actions.files"} => BACKEND;
     /// Lists the versions of an action.
     ACTION_VERSIONS: GET "/api/v1/projects/{id}/backend/actions/{name}/versions" ["limit" "cursor"] {} => ACTION_VERSIONS;
     /// Puts an earlier version of an action back.
@@ -128,6 +132,12 @@ endpoints! {
     RESTORE: POST "/api/v1/projects/{id}/backend/restore" [] {"at"} once => RESTORED;
     /// Copies the database.
     EXPORT: GET "/api/v1/projects/{id}/backend/export" [] {} => NOTHING;
+    /// Lists visitors' files.
+    VISITOR_FILES: GET "/api/v1/projects/{id}/files" ["limit" "cursor"] {} => VISITOR_FILES;
+    /// Reads a visitor's file.
+    VISITOR_FILE: GET "/api/v1/projects/{id}/files/{file_id}" [] {} => NOTHING;
+    /// Deletes a visitor's file.
+    DELETE_VISITOR_FILE: DELETE "/api/v1/projects/{id}/files/{file_id}" [] {} => NOTHING;
     /// Calls an action.
     OP: POST "/{slug}/api/op" [] {"action" "params" "as"} once => ROWS;
     /// Runs the owner's SQL.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+mod activity;
 mod api;
 mod audit_log;
 mod backends;
@@ -14,6 +15,7 @@ mod difference;
 mod domains;
 pub mod endpoints;
 mod error;
+mod file_rules;
 mod file_watcher;
 mod files;
 mod frontends;
@@ -31,10 +33,12 @@ mod question;
 mod responses;
 mod result_table;
 mod revisions;
+mod saved_body;
 mod secret;
 mod sites;
 mod source;
 mod types;
+mod visitor_files;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -98,6 +102,13 @@ pub enum ClientCommand {
     /// List, add and withdraw what a project sells
     #[command(subcommand)]
     Price(prices::PriceCommand),
+    /// Follow the requests of a project's pages as they come
+    Tail(activity::TailCommand),
+    /// Count what a project's pages did, by the hour or the day
+    Stats(activity::StatsCommand),
+    /// List, read and delete what visitors have uploaded
+    #[command(subcommand)]
+    File(visitor_files::VisitorFileCommand),
 }
 
 /// Arguments that commands of the client have in common.
@@ -152,6 +163,9 @@ impl ClientCommand {
             Self::Action(action) => action.run().await,
             Self::Types(types) => types.run().await,
             Self::Price(price) => price.run().await,
+            Self::Tail(tail) => tail.run().await,
+            Self::Stats(stats) => stats.run().await,
+            Self::File(file) => file.run().await,
         }
     }
 }

@@ -287,6 +287,21 @@ pub(super) const ACTION_VERSIONS: ResponseConstraints = ResponseConstraints::new
         ("next_cursor", MemberRule::Cursor),
     ],
 );
+pub(super) const VISITOR_FILES: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[
+        (
+            "files",
+            MemberRule::List(&[
+                ("id", MemberRule::Id),
+                ("sha256", MemberRule::Digest),
+                ("user_id", MemberRule::Id),
+                ("created_at", MemberRule::Cursor),
+            ]),
+        ),
+        ("next_cursor", MemberRule::Cursor),
+    ],
+);
 pub(super) const MOMENTS: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
     &[
@@ -324,6 +339,32 @@ pub(super) const WORKSPACES: ResponseConstraints = ResponseConstraints::new(
         "workspaces",
         MemberRule::List(&[("id", MemberRule::Id), ("slug", MemberRule::Slug)]),
     )],
+);
+const LOG_ENTRY_MEMBERS: &[MemberConstraint] = &[
+    ("id", MemberRule::Id),
+    ("at", MemberRule::Cursor),
+    ("kind", MemberRule::Word),
+    ("action", MemberRule::Action),
+    ("slug", MemberRule::Slug),
+    ("code", MemberRule::Word),
+];
+/// Rules for an entry of a log that is followed.
+pub(super) const LOG_ENTRY: ResponseConstraints =
+    ResponseConstraints::new(SMALL_BYTES, LOG_ENTRY_MEMBERS);
+pub(super) const LOG: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[("entries", MemberRule::List(LOG_ENTRY_MEMBERS))],
+);
+pub(super) const STATS: ResponseConstraints = ResponseConstraints::new(
+    LIST_BYTES,
+    &[
+        ("from", MemberRule::Cursor),
+        ("to", MemberRule::Cursor),
+        ("step", MemberRule::Word),
+        ("series", MemberRule::List(&[("at", MemberRule::Cursor)])),
+        ("pages", MemberRule::List(&[("slug", MemberRule::Slug)])),
+        ("actions", MemberRule::List(&[("name", MemberRule::Action)])),
+    ],
 );
 pub(super) const ROWS: ResponseConstraints = ResponseConstraints::new(LARGE_BYTES, &[]);
 pub(super) const CATALOG: ResponseConstraints = ResponseConstraints::new(

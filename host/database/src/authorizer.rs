@@ -14,7 +14,7 @@ use rusqlite::{Connection, Result};
 use super::changed_tables::{AuthorizedTableRecorder, StatementTables};
 use super::cost;
 use super::functions;
-use super::limits::{PATTERN_BYTES, VALUE_BYTES};
+use super::limits::{FILES_TABLE, PATTERN_BYTES, VALUE_BYTES};
 use super::meter::StatementDeadline;
 use svc_base::clock::Clock;
 
@@ -157,7 +157,9 @@ fn allows(role: AuthorizerRole, context: &AuthContext<'_>, forbidden_modules: &[
         AuthAction::Insert { table_name } => {
             ((writes || migrates) && is_own(table_name)) || (migrates && is_schema(table_name))
         }
-        AuthAction::Delete { table_name } => writes && is_own(table_name),
+        AuthAction::Delete { table_name } => {
+            writes && (is_own(table_name) || is_files_table(table_name))
+        }
         AuthAction::Update { table_name, .. } => {
             (writes && is_own(table_name)) || (migrates && is_schema(table_name))
         }
@@ -201,8 +203,13 @@ fn is_index(name: &str) -> bool {
     is_own(name) || has_prefix(name, "sqlite_autoindex_")
 }
 
+/// Whether this is the table of visitors' files, of which a tenant may read and delete rows.
+fn is_files_table(name: &str) -> bool {
+    name.eq_ignore_ascii_case(FILES_TABLE)
+}
+
 fn is_readable(table: &str, forbidden_modules: &[String]) -> bool {
-    (is_own(table) || table.eq_ignore_ascii_case("svc_payments"))
+    (is_own(table) || is_files_table(table) || table.eq_ignore_ascii_case("svc_payments"))
         && !has_prefix(table, "pragma_")
         && !forbidden_modules
             .iter()
@@ -410,6 +417,42 @@ mod tests {
             ];
             for action in actions {
                 assert_refused(action);
+            }
+        }
+    }
+
+    #[test]
+    fn files_of_visitors_are_read_and_deleted_alone() {
+        let allowed = |role, action| {
+            let context = AuthContext {
+                action,
+                database_name: Some("main"),
+                accessor: None,
+            };
+            allows(role, &context, &[])
+        };
+        let (table_name, column_name) = ("SVC_Files", "id");
+        let delete = AuthAction::Delete { table_name };
+        assert!(allowed(AuthorizerRole::Write, delete));
+        for role in [AuthorizerRole::Read, AuthorizerRole::Migrate] {
+            assert!(!allowed(role, delete), "{role:?}");
+        }
+        for role in [
+            AuthorizerRole::Read,
+            AuthorizerRole::Write,
+            AuthorizerRole::Migrate,
+        ] {
+            let read = AuthAction::Read {
+                table_name,
+                column_name,
+            };
+            assert!(allowed(role, read), "{role:?}");
+            let update = AuthAction::Update {
+                table_name,
+                column_name,
+            };
+            for change in [AuthAction::Insert { table_name }, update] {
+                assert!(!allowed(role, change), "{role:?}: {change:?}");
             }
         }
     }

@@ -6,8 +6,11 @@ use std::time::Duration;
 use super::connection::TenantConnection;
 use super::error::StatementRunError;
 use super::limits::ResultLimits;
-use super::run::{FirstRow, ResultJson, StatementCall, run, run_with_first_row, value_bytes};
+use super::run::{
+    FirstRow, ResultJson, RowCounts, StatementCall, run, run_with_first_row, value_bytes,
+};
 use super::timing::{StatementLane, StatementTiming};
+use super::uploads::{UploadCall, run_upload};
 use super::values::{BatchStepParam, Params, Value};
 use svc_base::Stopwatch;
 
@@ -47,6 +50,8 @@ pub(super) enum WriteStatements {
     Call(StatementCall),
     /// Several, all or none.
     Batch(Vec<BatchStep>),
+    /// Row of an uploaded file, and the statement of its action.
+    Upload(Box<UploadCall>),
 }
 
 impl WriteStatements {
@@ -60,6 +65,7 @@ impl WriteStatements {
         match self {
             Self::Call(call) => Ok(run(handle, call, limits, budget)?),
             Self::Batch(steps) => run_batch(handle, steps, limits, budget),
+            Self::Upload(upload) => Ok(run_upload(handle, upload, limits, budget)?),
         }
     }
 
@@ -68,6 +74,7 @@ impl WriteStatements {
         match self {
             Self::Call(call) => call.bytes(),
             Self::Batch(steps) => steps.iter().map(BatchStep::bytes).sum(),
+            Self::Upload(upload) => upload.bytes(),
         }
     }
 
@@ -155,6 +162,7 @@ fn run_batch(
 ) -> Result<ResultJson, BatchError> {
     let watch = Stopwatch::start();
     let mut rows = Vec::with_capacity(steps.len());
+    let mut counts = Vec::with_capacity(steps.len());
     let mut out = b"{\"results\":[".to_vec();
     for (number, step) in steps.iter().enumerate() {
         let at = |error| BatchError {
@@ -182,8 +190,12 @@ fn run_batch(
         if number > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(&result);
+        out.extend_from_slice(&result.json);
+        counts.push(result.rows.of(0));
     }
     out.extend_from_slice(b"]}");
-    Ok(out)
+    Ok(ResultJson {
+        json: out,
+        rows: RowCounts::Each(counts),
+    })
 }

@@ -334,6 +334,13 @@ impl TenantConnection {
         self.touched.borrow_mut().add(tables);
     }
 
+    /// Adds a table to which the platform has written to those that have changed.
+    pub(super) fn note_platform_write(&self, table: &str) {
+        let mut tables = StatementTables::default();
+        tables.add_write(table);
+        self.touched.borrow_mut().add(Some(Arc::new(tables)));
+    }
+
     /// Returns the tables written since the last call.
     pub(super) fn take_changed_tables(&self) -> ChangedTables {
         self.touched.take()

@@ -3,6 +3,7 @@
 use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::error::{StatementRunError, internal_error};
 use super::files::DatabasesDirectory;
+use super::files_tables::has_files_tables;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 
@@ -26,6 +27,20 @@ impl BackupSourceDatabase {
             .execute_as_platform("BEGIN")
             .and_then(|()| self.0.connection.query_row(look, [], |_| Ok(())))
             .map_err(internal_error)
+    }
+
+    /// Reads the ids of visitors' files; none of a database that was made before there were any.
+    pub fn file_ids(&self) -> Result<Vec<String>, StatementRunError> {
+        let ids = || {
+            let connection = &self.0.connection;
+            if !has_files_tables(connection)? {
+                return Ok(Vec::new());
+            }
+            let mut read = connection.prepare("SELECT id FROM svc_files")?;
+            let ids = read.query_map([], |row| row.get(0))?;
+            ids.collect::<rusqlite::Result<_>>()
+        };
+        ids().map_err(internal_error)
     }
 
     /// Copies the database to one of the same id, which must not exist yet. The copy is not synced.

@@ -91,7 +91,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
     // The example's setup uses statements that an author may not write.
     let example = |name: &str| {
         let handle = database(directory.path(), name, &empty)?;
-        let mirror = "DROP TABLE svc_payments";
+        let mirror = "DROP TABLE svc_payments; DROP TABLE svc_files";
         let made = handle.connection.execute_batch(mirror);
         made.and_then(|()| handle.connection.execute_batch(&schema))
             .map_err(internal_error)?;

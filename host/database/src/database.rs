@@ -50,6 +50,8 @@ pub struct Database {
     has_unrecorded_commits: AtomicBool,
     /// Whether a foreign key may be checked at the commit, so that writes cannot share a commit.
     pub(super) deferred_keys: AtomicBool,
+    /// Whether it has all tables of the platform.
+    has_all_tables: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -104,7 +106,18 @@ impl Database {
             writer: Mutex::default(),
             has_unrecorded_commits: AtomicBool::new(false),
             deferred_keys: AtomicBool::new(true),
+            has_all_tables: AtomicBool::new(false),
         }))
+    }
+
+    /// Whether it is known to have all tables of the platform.
+    pub(super) fn has_all_tables(&self) -> bool {
+        self.has_all_tables.load(Ordering::Acquire)
+    }
+
+    /// Notes that it has all tables of the platform.
+    pub(super) fn note_all_tables(&self) {
+        self.has_all_tables.store(true, Ordering::Release);
     }
 
     /// Queues a write, and waits for its answer.

@@ -140,7 +140,12 @@ impl Databases {
     /// When it cannot be loaded or opened.
     pub async fn load(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
         self.claim(id).await?;
-        self.get(id)
+        let database = self.get(id)?;
+        if !database.has_all_tables() {
+            // Boxed, because it is done once, and calls must not carry its size.
+            Box::pin(database.add_missing_tables()).await;
+        }
+        Ok(database)
     }
 
     /// Takes a database that no other machine has, for work that needs it to be here and reads none of it.

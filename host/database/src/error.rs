@@ -38,6 +38,12 @@ pub enum StatementRunError {
     /// The statement exceeded its limit of temporary space.
     #[error("the statement needed too much temporary space")]
     TooMuchSpace,
+    /// The statement of an upload wrote no row: it refuses the file.
+    #[error("the statement wrote no row")]
+    NothingWritten,
+    /// An upload of this key is committed already.
+    #[error("an upload of this key is committed already")]
+    AlreadyUploaded,
     /// The result exceeds its size limit.
     #[error("the result is too large")]
     ResultTooLarge,

@@ -19,7 +19,7 @@ use svc_base::work_state::QueuedWorkState;
 
 /// Query for the tables that only the platform uses.
 const INTERNAL_TABLES_SQL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
-    AND name LIKE 'svc\\_%' ESCAPE '\\' AND name <> 'svc_payments' COLLATE NOCASE";
+    AND name LIKE 'svc\\_%' ESCAPE '\\' AND name COLLATE NOCASE NOT IN ('svc_files', 'svc_payments')";
 
 impl Databases {
     /// Returns a file of the database as it is now. It is long work, and holds the writer up no more than a reader does.

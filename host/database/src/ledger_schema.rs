@@ -9,7 +9,7 @@ use super::authorizer::AuthorizerRole;
 use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{StatementRunError, internal_error};
-use super::migrate::PLATFORM_TABLES_SQL;
+use super::migrate::create_platform_tables;
 use super::schema::{self, Schema};
 use super::sql_tokens;
 use super::timing::StatementLane;
@@ -39,9 +39,8 @@ fn schema_of_scripts(
     scripts: &[String],
     budget: Duration,
 ) -> Result<Schema, StatementRunError> {
-    let empty = TenantConnection::in_memory(settings, |connection| {
-        connection.execute_batch(PLATFORM_TABLES_SQL)
-    })?;
+    let empty =
+        TenantConnection::in_memory(settings, |connection| create_platform_tables(connection))?;
     empty.run_as_tenant(AuthorizerRole::Migrate, budget, |connection| {
         for script in scripts {
             let mut statements = Batch::new(connection, script);
@@ -80,7 +79,7 @@ mod tests {
         ])
         .unwrap();
         let columns: Vec<_> = made.tables[0].columns.iter().map(|c| &*c.name).collect();
-        assert_eq!((made.tables.len(), columns), (2, vec!["a", "b", "c"]));
+        assert_eq!((made.tables.len(), columns), (3, vec!["a", "b", "c"]));
         assert_eq!(made.indexes[0].name, "i");
         assert_eq!(made.views[0].name, "v");
     }

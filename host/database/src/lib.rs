@@ -28,6 +28,7 @@ mod exclusive;
 mod export;
 mod fair_queue;
 mod files;
+mod files_tables;
 mod functions;
 mod group;
 mod history;
@@ -38,6 +39,7 @@ mod limits;
 mod load;
 mod meter;
 mod migrate;
+mod missing_tables;
 mod payment_mirror;
 mod pending_commits;
 mod pending_write;
@@ -61,7 +63,9 @@ mod tests;
 mod time_tests;
 mod timing;
 mod transaction;
+mod uploads;
 pub mod values;
+mod visitor_files;
 pub mod wal;
 mod warnings;
 mod watchdog;
@@ -91,11 +95,12 @@ pub use restore::{
     DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,
 };
 pub use result_columns::{DescribedStatement, ResultColumn};
-pub use run::{ResultJson, StatementCall};
+pub use run::{ResultJson, RowCounts, StatementCall};
 pub use schema::{
     Column, DatabaseInventory, Index, MigrationMarker, Schema, Table, TableRows, View,
 };
 pub use ship::{LogShipper, ShipError};
 pub use timing::StatementTiming;
+pub use uploads::{UploadCall, UploadKey, VisitorFileRow};
 pub use values::BatchStepParam;
 pub use warnings::SchemaWarning;

@@ -8,6 +8,8 @@ use std::time::Duration;
 pub(super) const VALUE_BYTES: i32 = 262_144;
 /// The longest pattern of `LIKE` and `GLOB`, in bytes.
 pub(super) const PATTERN_BYTES: i32 = 1000;
+/// Name of the table of visitors' files.
+pub(super) const FILES_TABLE: &str = "svc_files";
 /// Size of a database's pages, in bytes.
 pub(super) const PAGE_BYTES: u64 = 4096;
 /// Time that a call waits for its turn before it fails.

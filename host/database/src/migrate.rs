@@ -9,6 +9,7 @@ use super::authorizer::AuthorizerRole;
 use super::connection::{TenantConnection, UnclassifiedStatementFailure};
 use super::cost::StatementCost;
 use super::error::{StatementRunError, internal_error};
+use super::files_tables::FILES_TABLES_SQL;
 use super::limits::VALUE_BYTES;
 use super::schema::{MigrationMarker, read_markers};
 use super::schema_faults::{self, SchemaFault};
@@ -17,8 +18,9 @@ use super::transaction::{begin, commit, roll_back};
 use super::warnings::{SchemaWarning, find_warnings};
 use svc_base::fault;
 
-/// Tables that every database has from the start: the mirror of payments, and the markers of migrations.
-pub(super) const PLATFORM_TABLES_SQL: &str = "
+/// Tables that every database has from the start, beside those of [`FILES_TABLES_SQL`]: the mirror of payments, and the markers of
+/// migrations.
+const FIRST_TABLES_SQL: &str = "
 CREATE TABLE svc_payments (
     session_id TEXT NOT NULL UNIQUE,
     price_id TEXT NOT NULL,
@@ -34,6 +36,12 @@ CREATE TABLE svc_migrations (
     version INTEGER PRIMARY KEY,
     checksum TEXT NOT NULL UNIQUE
 ) STRICT;";
+
+/// Creates the tables that every database has from the start, in one that is empty.
+pub(super) fn create_platform_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(FIRST_TABLES_SQL)?;
+    connection.execute_batch(FILES_TABLES_SQL)
+}
 
 /// The most columns of a table.
 const MAX_COLUMNS: u32 = 500;
@@ -84,10 +92,7 @@ pub(super) fn create_database(
     budget: Duration,
 ) -> Result<(), MigrationScriptError> {
     begin(handle)?;
-    handle
-        .connection
-        .execute_batch(PLATFORM_TABLES_SQL)
-        .map_err(internal_error)?;
+    create_platform_tables(&handle.connection).map_err(internal_error)?;
     apply_script(handle, script, budget)?;
     check_new_faults(handle, script, &[], budget)?;
     insert_marker(handle, 1, &script.checksum)?;
@@ -236,7 +241,7 @@ fn value_limit(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
 fn check_schema(handle: &TenantConnection) -> Result<(), StatementRunError> {
     let refers =
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
-        WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\')";
+        WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\' AND k.\"table\" <> 'svc_files' COLLATE NOCASE)";
     let wide = format!(
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t WHERE t.type = 'table'
             AND (SELECT count(*) FROM pragma_table_xinfo(t.name)) > {MAX_COLUMNS})"

@@ -24,9 +24,22 @@ impl Database {
         call: StatementCall,
         timing: &Arc<StatementTiming>,
     ) -> Result<ResultJson, StatementRunError> {
+        self.read_then(call, timing, |json, _| json).await
+    }
+
+    /// Runs a read; returns the result as converted by `make`, on the connection that has run it.
+    ///
+    /// # Errors
+    /// [`StatementRunError`].
+    pub(super) async fn read_then<T: Send + 'static>(
+        &self,
+        call: StatementCall,
+        timing: &Arc<StatementTiming>,
+        make: impl Fn(ResultJson, &TenantConnection) -> T + Clone + Send + 'static,
+    ) -> Result<T, StatementRunError> {
         let lane = timing.lane();
         if lane == StatementLane::Inline {
-            match self.read_inline(&call, timing) {
+            match self.read_inline(&call, timing, &make) {
                 // The time limit of this thread is short, and on a busy machine even a quick statement may exceed it.
                 Err(StatementRunError::NeedsLane | StatementRunError::Timeout) => {}
                 result => {
@@ -35,7 +48,7 @@ impl Database {
                 }
             }
         }
-        self.read_in_lanes(call, timing, lane, |json, _| json).await
+        self.read_in_lanes(call, timing, lane, make).await
     }
 
     /// Runs a read in a lane; returns the result as converted by `seal`, and the tables that it reads, if they are known.
@@ -60,11 +73,12 @@ impl Database {
     }
 
     /// Reads on the thread of the request, if an idle connection knows the statement's cost.
-    fn read_inline(
+    fn read_inline<T>(
         &self,
         call: &StatementCall,
         timing: &StatementTiming,
-    ) -> Result<ResultJson, StatementRunError> {
+        make: impl Fn(ResultJson, &TenantConnection) -> T,
+    ) -> Result<T, StatementRunError> {
         let Some(reader) = self.readers.try_acquire(&self.settings)? else {
             return Err(StatementRunError::NeedsLane);
         };
@@ -72,7 +86,8 @@ impl Database {
         // A statement of unknown cost is prepared in a lane.
         if let Some(cost) = reader.known_cost(&call.sql) {
             let watch = Stopwatch::start();
-            result = run_inline(&reader, call, cost, &self.limits, INLINE_BUDGET);
+            let read = run_inline(&reader, call, cost, &self.limits, INLINE_BUDGET);
+            result = read.map(|json| make(json, &reader));
             match result {
                 Err(StatementRunError::NeedsLane) => timing.avoid_inline(),
                 _ => timing.record_run(watch.elapsed(), None),

@@ -28,8 +28,55 @@ pub struct StatementCall {
     pub params: Params,
 }
 
-/// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`.
-pub type ResultJson = Vec<u8>;
+/// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`, or that of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct ResultJson {
+    /// The document.
+    pub json: Vec<u8>,
+    /// Number of rows in it: one number for each statement, so one if this is no batch's.
+    pub rows: RowCounts,
+}
+
+/// Numbers of rows that statements have answered. That of a single statement takes no memory of its own.
+#[derive(Clone, Debug)]
+pub enum RowCounts {
+    /// Rows of the one statement.
+    One(u64),
+    /// Rows of each statement of a batch, in order.
+    Each(Vec<u64>),
+}
+
+impl Default for RowCounts {
+    fn default() -> Self {
+        Self::One(0)
+    }
+}
+
+impl ResultJson {
+    /// Builds the result of one statement.
+    fn of_one(json: Vec<u8>, rows: u64) -> Self {
+        let rows = RowCounts::One(rows);
+        Self { json, rows }
+    }
+}
+
+impl RowCounts {
+    /// Returns the rows of a statement, from 0.
+    pub fn of(&self, statement: usize) -> u64 {
+        match self {
+            Self::One(rows) => *rows,
+            Self::Each(rows) => rows.get(statement).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// Begin of a result, up to the first row.
+const ROWS_START: &[u8] = b"{\"rows\":[";
+
+/// Whether a result has a row.
+pub(super) fn has_rows(result: &[u8]) -> bool {
+    result.get(ROWS_START.len()) == Some(&b'{')
+}
 
 /// The first row of a result, by column; empty if there was none.
 pub(super) type FirstRow = Params;
@@ -97,7 +144,7 @@ fn run_call(
         handle.limit_value_length(longest)?;
         bind(&mut statement, &call.params).map_err(UnclassifiedStatementFailure::Running)?;
         let mut out = Vec::with_capacity(256);
-        out.extend_from_slice(b"{\"rows\":[");
+        out.extend_from_slice(ROWS_START);
         let written = write_rows(
             &mut out,
             &call.sql,
@@ -120,7 +167,7 @@ fn run_call(
         if out.len() > limits.bytes {
             return Err(StatementRunError::ResultTooLarge.into());
         }
-        Ok(out)
+        Ok(ResultJson::of_one(out, written.rows))
     });
     result.map_err(|error| error.with_offset(&call.sql))
 }
@@ -191,6 +238,8 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 struct RowSerializationOutcome {
     /// Columns of the rows; `None` if there was no row.
     columns: Option<EncodedColumnNames>,
+    /// Number of rows that were written.
+    rows: u64,
     /// Whether the limit left rows out.
     truncated: bool,
 }
@@ -236,7 +285,11 @@ fn write_rows(
         }
         written += 1;
     }
-    Ok(RowSerializationOutcome { columns, truncated })
+    Ok(RowSerializationOutcome {
+        columns,
+        rows: written,
+        truncated,
+    })
 }
 
 fn read_first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {

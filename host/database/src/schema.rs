@@ -10,7 +10,7 @@ use super::warnings::{SchemaWarning, find_warnings};
 /// The tables, indexes and views of a database.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Schema {
-    /// In the order in which they were made; the service's own `svc_payments` is the last.
+    /// In the order in which they were made; the service's own, `svc_files` and `svc_payments`, are the last.
     pub tables: Vec<Table>,
     /// Those that were made by name.
     pub indexes: Vec<Index>,
@@ -116,9 +116,9 @@ pub struct MigrationMarker {
     pub checksum: String,
 }
 
-/// Condition for the names that the platform shows: the tenant's own, and `svc_payments`.
+/// Condition for the names that the platform shows: the tenant's own, `svc_files` and `svc_payments`.
 const VISIBLE_NAMES_SQL: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
-    AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
+    AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name COLLATE NOCASE IN ('svc_files', 'svc_payments'))";
 
 /// Reads the schema.
 pub(super) fn read_schema(c: &Connection) -> rusqlite::Result<Schema> {
@@ -203,7 +203,7 @@ fn read_count(row: &Row<'_>) -> rusqlite::Result<u64> {
 fn read_names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
     c.prepare(&format!(
         "SELECT name FROM sqlite_schema WHERE type = ?1 AND {VISIBLE_NAMES_SQL}
-         ORDER BY name = 'svc_payments' COLLATE NOCASE, rowid"
+         ORDER BY CASE lower(name) WHEN 'svc_files' THEN 1 WHEN 'svc_payments' THEN 2 ELSE 0 END, rowid"
     ))?
     .query_map([kind], |row| row.get(0))?
     .collect()

@@ -6,5 +6,5 @@ pub mod deployments;
 pub mod landing;
 
 use svc_platform::{
-    access, config, content, control, edge, http, infra, projects, telemetry, workspaces,
+    access, activity, config, content, control, edge, http, infra, projects, telemetry, workspaces,
 };

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod activity;
 pub mod config;
 pub mod content;
 pub mod control;

@@ -55,7 +55,9 @@ pub struct ServerMetrics {
     tool_latency: Family<ToolLabels, Histogram>,
     /// Page views, by far the most requests: counted without a look-up.
     pages: RouteMetrics,
-    /// Calls of actions, the second most: counted without a look-up.
+    /// Views of files of sites, of which a page has many: counted without a look-up.
+    files: RouteMetrics,
+    /// Calls of actions: counted without a look-up.
     calls: RouteMetrics,
     /// Connections that were refused because there were too many.
     pub connections_refused: Counter,
@@ -114,6 +116,7 @@ impl ServerMetrics {
         };
         Self {
             pages: of_route(PAGE_ROUTE, &[200, 304]),
+            files: of_route(FILE_ROUTE, &[200, 304, 404]),
             calls: of_route(CALL_ROUTE, &[200]),
             registry,
             requests,
@@ -131,6 +134,7 @@ impl ServerMetrics {
         let route = known.or_else(|| said.map(|route| route.0.as_str()));
         match route {
             Some(PAGE_ROUTE) => return self.count_common(&self.pages, status, took),
+            Some(FILE_ROUTE) => return self.count_common(&self.files, status, took),
             Some(CALL_ROUTE) => return self.count_common(&self.calls, status, took),
             _ => {}
         }
@@ -190,6 +194,10 @@ impl ServerMetrics {
 
 /// Path of the route of page views.
 pub const PAGE_ROUTE: &str = "/{slug}";
+/// Path of the route of the files of sites.
+pub const FILE_ROUTE: &str = "/{slug}/{*path}";
+/// Path of the route of downloads of visitors' files.
+pub const DOWNLOAD_ROUTE: &str = "/{slug}/api/files/{action}/{file_id}";
 /// Path of the route of calls.
 pub const CALL_ROUTE: &str = "/{slug}/api/op";
 

@@ -19,7 +19,11 @@ pub(super) mod gate {
     wasmtime::component::bindgen!({ path: "../../wit/gate", world: "gate" });
 }
 
-/// Interface that a renderer may have beside its own.
+/// Interfaces that a renderer may have beside its own.
+pub(super) mod files {
+    wasmtime::component::bindgen!({ path: "../../wit/files", world: "files" });
+}
+
 pub(super) mod rules {
     wasmtime::component::bindgen!({ path: "../../wit/rules", world: "rules" });
 }

@@ -53,6 +53,9 @@ pub(super) enum GuestFunction {
     Render,
     Draw,
     Judge,
+    Recognise,
+    Clean,
+    Resize,
     Check,
 }
 
@@ -62,6 +65,9 @@ impl GuestFunction {
             Self::Render => "render",
             Self::Draw => "draw",
             Self::Judge => "judge",
+            Self::Recognise => "recognise",
+            Self::Clean => "clean",
+            Self::Resize => "resize",
             Self::Check => "check",
         }
     }
@@ -69,7 +75,12 @@ impl GuestFunction {
     /// Returns the world whose guest has the function.
     pub(super) const fn world(self) -> World {
         match self {
-            Self::Render | Self::Draw | Self::Judge => World::Render,
+            Self::Render
+            | Self::Draw
+            | Self::Judge
+            | Self::Recognise
+            | Self::Clean
+            | Self::Resize => World::Render,
             Self::Check => World::Gate,
         }
     }

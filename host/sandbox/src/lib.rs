@@ -19,6 +19,7 @@ mod compilation;
 mod drawings;
 mod engine;
 mod fair_queue;
+mod files;
 mod gate;
 mod interface;
 mod lane;
@@ -53,6 +54,10 @@ pub use admission::{ComponentInspection, MAX_COMPONENT_BYTES, inspect_component,
 pub use calls::{CallCost, DirectGuestCaller};
 pub use choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin, components_newest_first};
 pub use compilation::GuestCompilation;
+pub use files::{
+    CleanedPicture, FileFailure, FileHead, FilePiece, FileRecognition, MAX_HEAD_BYTES, PictureCopy,
+    PictureFault,
+};
 pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::InterfaceVersion;
 pub use lane::{JobCancellation, Lane, LaneBusy};
@@ -266,6 +271,50 @@ impl Sandbox {
     /// See [`RulesFailure`].
     pub async fn judge_rules(&self, files: RuleFiles) -> Result<SiteRules, RulesFailure> {
         rules::judge(&self.inner, files).await
+    }
+
+    /// Recognises a file of a visitor by its first bytes.
+    ///
+    /// # Errors
+    ///
+    /// See [`FileFailure`].
+    pub async fn recognise_file(&self, head: FileHead) -> Result<FileRecognition, FileFailure> {
+        files::recognise(&self.inner, head).await
+    }
+
+    /// Whether a file of a visitor is a text.
+    ///
+    /// # Errors
+    ///
+    /// See [`FileFailure`].
+    pub async fn is_text_file(&self, file: bytes::Bytes) -> Result<bool, FileFailure> {
+        files::is_text(&self.inner, file).await
+    }
+
+    /// Takes out of a visitor's picture what does not draw.
+    ///
+    /// # Errors
+    ///
+    /// See [`FileFailure`].
+    pub async fn clean_picture(
+        &self,
+        file: bytes::Bytes,
+        keep_metadata: bool,
+    ) -> Result<CleanedPicture, FileFailure> {
+        files::clean(&self.inner, file, keep_metadata).await
+    }
+
+    /// Makes a copy of a visitor's picture that fits a square of `size` pixels.
+    ///
+    /// # Errors
+    ///
+    /// See [`FileFailure`].
+    pub async fn resize_picture(
+        &self,
+        file: bytes::Bytes,
+        size: u32,
+    ) -> Result<PictureCopy, FileFailure> {
+        files::resize(&self.inner, file, size).await
     }
 
     /// Returns a budget for all SQL of one request.

@@ -240,7 +240,7 @@ impl SharedSandboxState {
                 format!("it ran out of its budget of {budget} on what the guest before it handles")
             }
             AttemptOutcome::Unsupported => {
-                "it does not know a type of content, or the rules of sites, which the guest before it does"
+                "it does not know a type of content, the rules of sites, or files, which the guest before it does"
                     .to_owned()
             }
             _ => "it trapped on what the guest before it handles".to_owned(),

@@ -3,11 +3,12 @@
 //! A guest of `svc:render@1.0.0` knows five content types by an enumeration, always needs a title, and returns neither the page's
 //! title nor the lines of diagrams. It writes no foot, and nothing for link previews.
 //!
-//! A renderer of either interface may judge the rules of sites, too. One that does not says so of each.
+//! A renderer of either interface may judge the rules of sites, and clean files of visitors, too. One that does not says so of each.
 
 use wasmtime::component::InstancePre;
 use wasmtime::{Result, Store};
 
+use super::bindings::files::exports::svc::files::cleaner;
 use super::bindings::render::svc::render::types;
 use super::bindings::rules::exports::svc::rules::judge;
 use super::bindings::{render, render_1};
@@ -18,12 +19,16 @@ use render_1::svc::render::types as before;
 
 /// Interface by which a renderer judges the rules of sites.
 const RULES_INTERFACE: &str = "svc:rules/judge@1.0.0";
+/// Interface by which a renderer cleans files of visitors.
+const FILES_INTERFACE: &str = "svc:files/cleaner@1.0.0";
 
 /// A renderer, prepared for calls.
 pub(super) struct PreparedRenderer {
     renderer: PreparedInterface,
     /// Judge of the rules of sites, if the component has one.
     judge: Option<judge::GuestIndices>,
+    /// Cleaner of visitors' files, if the component has one.
+    cleaner: Option<cleaner::GuestIndices>,
 }
 
 /// Interface of a renderer, prepared for calls.
@@ -51,11 +56,19 @@ impl PreparedRenderer {
             true => Some(judge::GuestIndices::new(&instance)?),
             false => None,
         };
+        let cleaner = match exports(FILES_INTERFACE) {
+            true => Some(cleaner::GuestIndices::new(&instance)?),
+            false => None,
+        };
         let renderer = match exports(before) && !exports(current) {
             true => PreparedInterface::Previous(render_1::RenderPre::new(instance)?),
             false => PreparedInterface::Current(render::RenderPre::new(instance)?),
         };
-        Ok(Self { renderer, judge })
+        Ok(Self {
+            renderer,
+            judge,
+            cleaner,
+        })
     }
 
     /// Returns the interface of the component.
@@ -92,8 +105,11 @@ impl PreparedRenderer {
                 render_1::Render::new(&mut *store, &instance)?;
             }
         }
-        match &self.judge {
-            Some(judge) => judge.load(store, &instance).map(drop),
+        if let Some(judge) = &self.judge {
+            judge.load(&mut *store, &instance)?;
+        }
+        match &self.cleaner {
+            Some(cleaner) => cleaner.load(store, &instance).map(drop),
             None => Ok(()),
         }
     }
@@ -117,6 +133,18 @@ impl PreparedRenderer {
         let instance = self.template().instantiate(&mut *store)?;
         let guest = judge.load(&mut *store, &instance)?;
         guest.call_judge(store, files).map(Some)
+    }
+
+    /// Creates an instance that cleans files; `None` if the component cleans none.
+    pub(super) fn cleaner(
+        &self,
+        store: &mut Store<CallStoreState>,
+    ) -> Result<Option<cleaner::Guest>> {
+        let Some(cleaner) = &self.cleaner else {
+            return Ok(None);
+        };
+        let instance = self.template().instantiate(&mut *store)?;
+        cleaner.load(store, &instance).map(Some)
     }
 }
 

@@ -50,6 +50,11 @@ struct PublishingDependencies {
 }
 
 impl DeploymentServices {
+    /// Returns the services that end what a project has published.
+    pub(super) fn of_projects(&self) -> (Arc<Frontends>, Arc<ProjectFiles>) {
+        (Arc::clone(&self.frontends), Arc::clone(&self.files))
+    }
+
     /// Opens the content, and makes the services.
     pub(super) async fn open(
         foundation: &ServiceDependencies,
@@ -165,9 +170,10 @@ fn page_service(
     sandbox: &Sandbox,
     stored: (ContentStore, BlockedContent),
 ) -> Result<PageService, RandomSourceError> {
-    let unlock_key = foundation.secrets.unlock.clone();
     let infra = foundation.infra.clone();
-    PageService::new(infra, stored, sandbox.clone(), unlock_key)
+    let unlock_key = foundation.secrets.unlock.clone();
+    let activity = Arc::clone(&foundation.activity);
+    PageService::new(infra, stored, sandbox.clone(), (unlock_key, activity))
 }
 
 /// Makes the collector of unused content.

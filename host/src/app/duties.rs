@@ -37,6 +37,8 @@ impl App {
         ended.context("ending interrupted creations")?;
         let settled = self.backends.load_owners().await;
         settled.context("removing databases that no backend owns")?;
+        let forgotten = self.workspaces.forget_earlier_console_codes().await;
+        forgotten.context("ending links into the console of an earlier start")?;
         let settled = self.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")
     }

@@ -13,6 +13,7 @@ use self::services::{DomainServices, ServiceDependencies};
 use crate::access::Authenticator;
 use crate::access::idempotency::IdempotencyService;
 use crate::accounts::Accounts;
+use crate::activity::Activity;
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
@@ -20,6 +21,7 @@ use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::cluster::ServingClusterNode;
 use crate::config::Config;
+use crate::console::Console;
 use crate::content::ContentStore;
 use crate::control::ControlDatabase;
 use crate::deployments::collection::ContentGarbageCollector;
@@ -51,9 +53,11 @@ use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
 use crate::releases::ProjectReleases;
+use crate::stats::routes::StatsServices;
 use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevPaymentProvider;
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::{VisitorFileRouteServices, VisitorFiles};
 use crate::visitors::Visitors;
 use crate::visitors::dev::DevIssuer;
 use crate::visitors::dev::routes::MaybeDevIssuer;
@@ -98,6 +102,8 @@ shared! {
     control: ControlDatabase,
     /// Values that every service is built on.
     infra: Infra,
+    /// Counts and logs of projects.
+    activity: Arc<Activity>,
     /// The guests.
     sandbox: Sandbox,
     /// Sources and pages by their digests.
@@ -134,6 +140,10 @@ shared! {
     releases: Arc<ProjectReleases>,
     /// Calls of actions, and queries of owners.
     action_calls: Arc<ActionCalls>,
+    /// Files that visitors bring.
+    visitor_files: Arc<VisitorFiles>,
+    /// State of the routes of visitors' files.
+    visitor_file_routes: VisitorFileRouteServices,
     /// Histories of backends, and their restores.
     histories: Arc<BackendHistoryService>,
     /// Exports of backends' databases.
@@ -166,6 +176,8 @@ shared! {
     calls: CallServices,
     /// State of the tools.
     tools: ToolServices,
+    /// State of the routes of what owners see.
+    stats: StatsServices,
     /// State of the tools of apps.
     app_tools: AppToolServices,
     /// Sender of purges to the edge, if there is one.
@@ -178,6 +190,8 @@ shared! {
     authenticator: Authenticator,
     /// The landing page and its files.
     landing: Arc<LazyLandingDocuments>,
+    /// The owner's console.
+    console: Arc<Console>,
     /// Host names of the server.
     hosts: Arc<ServerHostNames>,
     /// Rate limits of all clients.
@@ -229,22 +243,26 @@ impl App {
     }
 
     fn assemble(services: DomainServices) -> anyhow::Result<Self> {
-        let foundation = &services.foundation;
-        let infra = foundation.infra.clone();
+        let infra = services.foundation.infra.clone();
         let calls = services.calls();
-        let idempotency_key = foundation.secrets.idempotency.clone();
         Ok(Self {
             app_tools: services.app_tools(&calls),
+            visitor_file_routes: services.visitor_file_routes(&calls),
             calls,
             tools: services.tools(),
+            stats: services.stats(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
             dev_issuer: DevIssuer::new(&infra)?.map(Arc::new),
             landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
+            console: Arc::new(Console::new(
+                Arc::clone(&infra.config),
+                services.authenticator.clone(),
+            )),
             request_ids: request_id_generator(&infra.random)?,
             request_bodies: RequestBodyBudget::new(&infra.config.limits),
-            idempotency: IdempotencyService::new(infra.clone(), idempotency_key),
+            idempotency: services.idempotency(),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,
@@ -264,6 +282,7 @@ impl App {
             definitions: services.definitions,
             releases: services.releases,
             action_calls: services.action_calls,
+            visitor_files: services.visitor_files,
             histories: services.histories,
             exporter: services.exporter,
             workspaces: services.workspaces,
@@ -284,7 +303,8 @@ impl App {
             config: Arc::clone(&infra.config),
             clock: infra.clock.clone(),
             control: infra.control.clone(),
-            cluster: foundation.cluster.clone(),
+            cluster: services.foundation.cluster.clone(),
+            activity: Arc::clone(&services.foundation.activity),
             infra,
         })
     }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::deployments::DeploymentServices;
+use crate::access::idempotency::IdempotencyService;
 use crate::access::{Authenticator, TokenVerifier};
 use crate::accounts::{Accounts, PlanBilling, SubscriptionEventConsumer};
+use crate::activity::Activity;
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
@@ -29,6 +31,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
 use crate::mcp::ToolServices;
 use crate::mcp::app::AppToolServices;
+use crate::mcp::resources::ResourceTexts;
 use crate::outbound::{NO_ROOT_CERTIFICATES, OutboundClient};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutServices;
@@ -39,9 +42,11 @@ use crate::realtime::live::LiveQueries;
 use crate::realtime::live::routes::LiveQueryServices;
 use crate::realtime::routes::RoomServices;
 use crate::releases::ProjectReleases;
+use crate::stats::routes::StatsServices;
 use crate::stripe::dev::{self, DevPaymentProvider};
 use crate::stripe::{EventConsumer, StripeClient, WebhookReceiver};
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::{VisitorFileRouteServices, VisitorFiles};
 use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
@@ -59,6 +64,8 @@ pub(super) struct ServiceDependencies {
     pub(super) infra: Infra,
     pub(super) secrets: InstallationSecrets,
     pub(super) outbound: OutboundClient,
+    /// Counts and logs of projects.
+    pub(super) activity: Arc<Activity>,
     /// This node, if the server is one of several.
     pub(super) cluster: Option<Arc<ServingClusterNode>>,
 }
@@ -73,6 +80,7 @@ pub(super) struct DomainServices {
     pub(super) definitions: Arc<ActionDefinitions>,
     pub(super) releases: Arc<ProjectReleases>,
     pub(super) action_calls: Arc<ActionCalls>,
+    pub(super) visitor_files: Arc<VisitorFiles>,
     pub(super) histories: Arc<BackendHistoryService>,
     pub(super) exporter: Arc<BackendExporter>,
     pub(super) workspaces: Workspaces,
@@ -123,14 +131,17 @@ impl ServiceDependencies {
             let mut guests = node.follow_guests(&control, &config.guests, &clock);
             guests.follow(Vec::new()).await;
         }
+        let infra = Infra {
+            control,
+            clock,
+            random,
+            config: Arc::new(config),
+        };
+        let activity = Activity::new(infra.control.clone(), infra.clock.clone(), &infra.random)?;
         Ok(Self {
             secrets,
-            infra: Infra {
-                control,
-                clock,
-                random,
-                config: Arc::new(config),
-            },
+            activity: Arc::new(activity),
+            infra,
             outbound,
             cluster,
         })
@@ -138,6 +149,24 @@ impl ServiceDependencies {
 
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
         start_sandbox(&self.infra.config, &self.infra.clock)
+    }
+
+    /// Makes the calls of actions, and the files that some of them take and give.
+    fn calls(
+        &self,
+        (backends, definitions): (&Arc<Backends>, &Arc<ActionDefinitions>),
+        deployments: &DeploymentServices,
+        sandbox: &Sandbox,
+    ) -> (Arc<ActionCalls>, Arc<VisitorFiles>) {
+        let calls = Arc::new(ActionCalls::new(backends, Arc::clone(definitions)));
+        let files = VisitorFiles::new(
+            self.infra.clone(),
+            (Arc::clone(backends), Arc::clone(&calls)),
+            Arc::clone(&deployments.files),
+            sandbox.clone(),
+            self.secrets.idempotency.clone(),
+        );
+        (calls, Arc::new(files))
     }
 
     /// Makes the rooms. They come after the pages and the domains, because they look up those that a change affects.
@@ -256,7 +285,10 @@ impl ServiceDependencies {
             Arc::new(SubscriptionEventConsumer),
         ];
         let webhooks = stripe
-            .map(|settings| WebhookReceiver::new(self.infra.clone(), settings, consumers))
+            .map(|settings| {
+                let activity = Arc::clone(&self.activity);
+                WebhookReceiver::new(self.infra.clone(), settings, consumers, activity)
+            })
             .map(Arc::new);
         let dev_provider = stand_in
             .map(|settings| {
@@ -347,10 +379,10 @@ impl DomainServices {
         let visitors = foundation.visitors(&projects, &deployments.serving, domains.hosts())?;
         let paying = foundation.payment_services(&projects)?;
         let teardown = ProjectLifecycle::new(
-            (infra.control.clone(), infra.clock.clone()),
+            (infra, Arc::clone(&foundation.activity)),
             workspaces.clone(),
             projects.clone(),
-            Arc::clone(&deployments.frontends),
+            deployments.of_projects(),
             Arc::clone(&backends),
             Arc::clone(&visitors),
             Arc::clone(&paying.payments),
@@ -361,8 +393,10 @@ impl DomainServices {
         let definers = (&backends, &migrations, &definitions);
         let releases = foundation.releases(&projects, &deployments, definers);
         let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
+        let (calls, files) = foundation.calls((&backends, &definitions), &deployments, &sandbox);
         Ok(Self {
-            action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
+            action_calls: calls,
+            visitor_files: files,
             definitions,
             migrations,
             releases: Arc::new(releases),
@@ -407,6 +441,20 @@ impl DomainServices {
         }
     }
 
+    /// Returns the service of repeated requests.
+    pub(super) fn idempotency(&self) -> IdempotencyService {
+        let key = self.foundation.secrets.idempotency.clone();
+        IdempotencyService::new(self.foundation.infra.clone(), key)
+    }
+
+    /// Returns the state of the routes of visitors' files.
+    pub(super) fn visitor_file_routes(&self, calls: &CallServices) -> VisitorFileRouteServices {
+        VisitorFileRouteServices {
+            files: Arc::clone(&self.visitor_files),
+            calls: calls.clone(),
+        }
+    }
+
     /// Returns the state of the tools of pages.
     pub(super) fn app_tools(&self, calls: &CallServices) -> AppToolServices {
         let metrics = Arc::clone(&self.metrics);
@@ -425,6 +473,7 @@ impl DomainServices {
             frontends: Arc::clone(&self.deployments.frontends),
             revisions: Arc::clone(&self.deployments.revisions),
             visitors: Arc::clone(&self.visitors),
+            visitor_files: Arc::clone(&self.visitor_files),
             backends: Arc::clone(&self.backends),
             definitions: Arc::clone(&self.definitions),
             releases: Arc::clone(&self.releases),
@@ -433,10 +482,24 @@ impl DomainServices {
             histories: Arc::clone(&self.histories),
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
+            activity: Arc::clone(&self.foundation.activity),
+            resources: ResourceTexts::default(),
             answers: self.answers.clone(),
             metrics: Arc::clone(&self.metrics),
             clock: self.foundation.infra.clock.clone(),
             config: Arc::clone(&self.foundation.infra.config),
+        }
+    }
+
+    /// Returns the state of the routes of what owners see.
+    pub(super) fn stats(&self) -> StatsServices {
+        let infra = &self.foundation.infra;
+        StatsServices {
+            activity: Arc::clone(&self.foundation.activity),
+            authenticator: self.authenticator.clone(),
+            projects: self.projects.clone(),
+            clock: infra.clock.clone(),
+            config: Arc::clone(&infra.config),
         }
     }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::OperatorArgs;
+use super::console_link::print_console_link;
 use crate::client::{self, DevServerSettings, StartedDevServer};
 use crate::config::{PageVersions, Settings};
 use crate::data_lock::DataLock;
@@ -113,6 +114,7 @@ async fn start_dev_server(
     };
     let server = Server::start(server_settings, clock.clone(), Random::system()).await?;
     let credential = dev_credential(&server.app().workspaces, settings.credential).await?;
+    print_console_link(&server, NAMESPACE).await?;
     Ok(StartedDevServer {
         url: server.app().config.base_url.clone(),
         credential,

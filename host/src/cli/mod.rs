@@ -5,6 +5,7 @@ mod backup;
 mod check;
 mod cluster;
 mod config;
+mod console_link;
 mod dev;
 mod domain;
 mod guest;

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::console_link::print_console_link;
 use crate::config::{LogFormat, Settings};
 use crate::log;
 use crate::server::{PreparedServer, Server};
@@ -141,5 +142,5 @@ async fn print_dev_credential(server: &Server) -> anyhow::Result<()> {
         )),
         Err(error) => return Err(error).context("making the namespace `dev`"),
     }
-    Ok(())
+    print_console_link(server, DEV_NAMESPACE).await
 }

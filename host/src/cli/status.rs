@@ -224,11 +224,13 @@ fn describe_contents(answer: &StatusAnswer) -> Vec<(&'static str, String)> {
     lines.push((
         "files",
         format!(
-            "{} with {} of {} bytes: {} wait for a publication; {} SHA-256s blocked",
+            "{} of sites and {} of visitors with {} of {} bytes: {} wait for a publication, {} have ended; {} SHA-256s blocked",
             counts.files,
+            counts.visitor_files,
             counts.file_bytes,
             of("storage_total_bytes"),
             counts.staged_files,
+            counts.ended_visitor_files,
             counts.blocked
         ),
     ));

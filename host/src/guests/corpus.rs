@@ -143,10 +143,10 @@ macro_rules! sql {
     };
 }
 
-const ACCEPTED_SQL: [(&str, &str); 14] = sql!("accepted": "comments_and_space" "compounds" "ctes" "functions" "insert" "joins" "json"
+const ACCEPTED_SQL: [(&str, &str); 15] = sql!("accepted": "comments_and_space" "compounds" "ctes" "files" "functions" "insert" "joins" "json"
     "migrations" "queries" "schemas" "select" "unusual" "update_and_delete" "windows");
 
-const REFUSED_SQL: [(&str, &str); 9] = sql!("refused": "binds" "classes" "functions" "reserved_names" "scripts" "several"
+const REFUSED_SQL: [(&str, &str); 10] = sql!("refused": "binds" "classes" "files" "functions" "reserved_names" "scripts" "several"
     "sqlites_own" "stored" "syntax");
 
 /// Returns all SQL texts of the corpus; `tests/corpus/sql/README.md` describes the files.

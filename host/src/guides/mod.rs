@@ -3,9 +3,11 @@
 //! Each is rendered like shared Markdown, by the serving guest: at the first request for it, and again when another guest serves.
 //! While the guest is not loaded, or if it fails, the Markdown is answered.
 
+mod frame;
 mod reference;
 mod rewriting;
 pub mod routes;
+pub mod search;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +18,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use tokio::sync::{Mutex, OnceCell};
 
+use reference::Reference;
+use search::{SearchIndex, SearchedPage};
+
 use crate::config::Config;
 use crate::http::document::{EncodedDocument, REVALIDATE};
+use crate::landing::agents_guide;
+use crate::mcp::resources::ResourceText;
 use crate::openapi::ApiDescription;
 use svc_sandbox::{CallerFlow, ContentType, GuestDigest, RenderFailure, RenderSource, Sandbox};
 
@@ -28,11 +35,6 @@ const INDEX_NAME: &str = "";
 
 /// Longest wait for a rendering that another reader began.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-
-/// Content-Security-Policy of the pages: no scripts, no requests.
-const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-);
 
 /// A guide of `docs/`.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +63,12 @@ guides! {
     "publish-folder" "You publish a folder that a tool has built: a site with its files and its history.";
     "client" "You work from a shell: publish, push, a folder as a project.";
     "apps" "You own a project: pages that stay, and a database.";
+    "console" "You look at your projects in a browser: pages, data, history, people.";
     "sites" "You publish a site by requests, or have an agent do it: files, changes, previews, releases.";
     "team" "You work in a team: several folders of one project, and a job that applies.";
     "workspaces" "You work with others: roles, keys, plans.";
     "sign-in" "Your pages' visitors sign in.";
+    "uploads" "Your pages' visitors upload pictures and other files.";
     "rooms" "Your pages send each other messages.";
     "payments" "Your pages sell something.";
     "domains" "Your project answers at a domain of yours.";
@@ -109,16 +113,34 @@ impl Guide {
 #[derive(Debug)]
 pub struct Guides {
     sandbox: Sandbox,
+    config: Arc<Config>,
     entries: LazyLock<GuidePages, Box<dyn FnOnce() -> GuidePages + Send>>,
     images: [OnceCell<EncodedDocument>; IMAGES.len()],
 }
 
-type GuidePages = BTreeMap<&'static str, GuidePage>;
+/// All pages.
+#[derive(Debug)]
+struct GuidePages {
+    by_name: BTreeMap<String, GuidePage>,
+    /// All but the list itself, in its order.
+    listed: Vec<ListedPage>,
+    /// Texts that the search of the pages looks through.
+    index: OnceCell<EncodedDocument>,
+}
+
+/// A page in the list of all.
+#[derive(Debug)]
+struct ListedPage {
+    name: String,
+    title: String,
+}
 
 /// A page with its Markdown.
 #[derive(Debug)]
 struct GuidePage {
     text: String,
+    /// Markdown that the page is rendered from, if it is not the text.
+    shown: Option<String>,
     written: OnceCell<EncodedDocument>,
     page: Mutex<Option<RenderedGuidePage>>,
 }
@@ -141,12 +163,54 @@ enum GuidePageAnswer<'a> {
 impl Guides {
     /// Makes the pages of an installation, none of which is rendered yet.
     pub fn new(sandbox: Sandbox, config: Arc<Config>, description: Arc<ApiDescription>) -> Self {
-        let make = move || entries(&config, &description);
+        let settings = Arc::clone(&config);
+        let make = move || entries(&settings, &description);
         Self {
             sandbox,
+            config,
             entries: LazyLock::new(Box::new(make)),
             images: std::array::from_fn(|_| OnceCell::new()),
         }
+    }
+
+    /// Returns the guide for agents and the guides, as texts for them.
+    pub fn resources(&self) -> Vec<ResourceText> {
+        let base_url = &self.config.base_url;
+        let first = ResourceText {
+            uri: format!("{base_url}/llms.txt"),
+            name: "llms.txt",
+            about: "What the service does, and how an agent calls it.".to_owned(),
+            media_type: "text/plain",
+            text: agents_guide(&self.config),
+        };
+        let guides = GUIDES.iter().map(|guide| ResourceText {
+            uri: format!("{base_url}/_svc/docs/{}.md", guide.name),
+            name: guide.name,
+            about: format!("{}: {}", guide.title(), guide.about),
+            media_type: "text/markdown",
+            text: self
+                .page_of(guide.name)
+                .map_or_else(String::new, |page| page.text.clone()),
+        });
+        std::iter::once(first).chain(guides).collect()
+    }
+
+    fn page_of(&self, name: &str) -> Option<&GuidePage> {
+        self.entries.by_name.get(name)
+    }
+
+    /// Returns what the search of the pages looks through.
+    ///
+    /// # Errors
+    /// Only when a compressor fails.
+    async fn search_index(&self) -> io::Result<&EncodedDocument> {
+        let make = || {
+            let kind = HeaderValue::from_static("application/json");
+            // A list of texts has no way to fail.
+            let index = serde_json::to_vec(&self.entries.search_index()).unwrap_or_default();
+            compressed_document(index.into(), headers(kind, REVALIDATE))
+        };
+        self.entries.index.get_or_try_init(make).await
     }
 
     /// Returns a page, if there is one of that name.
@@ -154,7 +218,7 @@ impl Guides {
     /// # Errors
     /// Only when a compressor fails.
     async fn page(&self, name: &str) -> io::Result<Option<GuidePageAnswer<'_>>> {
-        let Some(entry) = self.entries.get(name) else {
+        let Some(entry) = self.page_of(name) else {
             return Ok(None);
         };
         let text = GuidePageAnswer::Text(&entry.text);
@@ -169,11 +233,13 @@ impl Guides {
             let page = kept.document.as_ref().map(Arc::clone);
             return Ok(Some(page.map_or(text, GuidePageAnswer::Page)));
         }
-        let document = match self
-            .render_text(rewriting::page_source(name, &entry.text))
-            .await
-        {
-            Ok(page) => Some(Arc::new(compressed_document(page, page_headers()).await?)),
+        let shown = entry.shown.as_ref().unwrap_or(&entry.text);
+        let rendering = self.render_text(rewriting::page_source(name, shown));
+        let document = match rendering.await {
+            Ok(page) => {
+                let page = self.framed(name, page);
+                Some(Arc::new(compressed_document(page, page_headers()).await?))
+            }
             Err(RenderFailure::Busy | RenderFailure::Preparing) => return Ok(Some(text)),
             Err(error) => {
                 tracing::warn!(guide = name, %error, "a guide cannot be rendered, and is served as it is written");
@@ -211,7 +277,7 @@ impl Guides {
     /// # Errors
     /// Only when a compressor fails.
     async fn markdown(&self, name: &str) -> io::Result<Option<&EncodedDocument>> {
-        let Some(entry) = self.entries.get(name) else {
+        let Some(entry) = self.page_of(name) else {
             return Ok(None);
         };
         let make = || {
@@ -219,6 +285,13 @@ impl Guides {
             compressed_document(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
         };
         entry.written.get_or_try_init(make).await.map(Some)
+    }
+
+    /// Puts the frame around a rendered page.
+    fn framed(&self, name: &str, page: Bytes) -> Bytes {
+        let text = std::str::from_utf8(&page).ok();
+        let framed = text.and_then(|text| frame::frame(text, name, &self.entries.listed));
+        framed.map_or(page, Bytes::from)
     }
 
     async fn render_text(&self, text: String) -> Result<Bytes, RenderFailure> {
@@ -242,6 +315,7 @@ impl GuidePage {
     fn new(text: String) -> Self {
         Self {
             text,
+            shown: None,
             written: OnceCell::new(),
             page: Mutex::new(None),
         }
@@ -255,17 +329,54 @@ async fn compressed_document(bytes: Bytes, headers: HeaderMap) -> io::Result<Enc
 
 fn entries(config: &Config, description: &ApiDescription) -> GuidePages {
     let guides = GUIDES.iter().map(|guide| {
-        (
-            guide.name,
-            GuidePage::new(rewriting::rewrite_guide(guide.text, config)),
-        )
+        let text = rewriting::rewrite_guide(guide.text, config);
+        (guide.name.to_owned(), guide.title().to_owned(), text)
     });
-    let reference = reference::markdown(description.value(), &config.base_url);
-    let others = [
-        (INDEX_NAME, GuidePage::new(rewriting::index())),
-        (REFERENCE, GuidePage::new(reference)),
-    ];
-    guides.chain(others).collect()
+    let reference = Reference::new(description.value(), &config.base_url, REFERENCE);
+    let parts = reference.parts.into_iter();
+    let parts = parts.map(|part| (part.name, part.title, part.text));
+    let (mut by_name, mut listed) = (BTreeMap::new(), Vec::new());
+    let whole = (
+        REFERENCE.to_owned(),
+        "API reference".to_owned(),
+        reference.whole,
+    );
+    for (name, title, text) in guides.chain([whole]).chain(parts) {
+        by_name.insert(name.clone(), GuidePage::new(text));
+        listed.push(ListedPage { name, title });
+    }
+    if let Some(page) = by_name.get_mut(REFERENCE) {
+        page.shown = Some(reference.overview);
+    }
+    by_name.insert(
+        INDEX_NAME.to_owned(),
+        GuidePage::new(rewriting::index(&listed)),
+    );
+    GuidePages {
+        by_name,
+        listed,
+        index: OnceCell::new(),
+    }
+}
+
+impl GuidePages {
+    /// Reads what the search looks through. Of the reference it is the parts, without their samples and tables.
+    fn search_index(&self) -> SearchIndex {
+        let pages = self.listed.iter().filter_map(|listed| {
+            let page = self.by_name.get(&listed.name)?;
+            let is_guide = GUIDES.iter().any(|guide| guide.name == listed.name);
+            let text = page.shown.as_ref().unwrap_or(&page.text);
+            Some(SearchedPage::read(
+                &listed.name,
+                &listed.title,
+                text,
+                is_guide,
+            ))
+        });
+        SearchIndex {
+            pages: pages.collect(),
+        }
+    }
 }
 
 fn headers(kind: HeaderValue, cache: HeaderValue) -> HeaderMap {
@@ -282,7 +393,10 @@ fn headers(kind: HeaderValue, cache: HeaderValue) -> HeaderMap {
 fn page_headers() -> HeaderMap {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut headers = headers(kind, REVALIDATE);
-    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        frame::CONTENT_SECURITY_POLICY.clone(),
+    );
     headers.insert(
         header::REFERRER_POLICY,
         HeaderValue::from_static("no-referrer"),

@@ -3,34 +3,42 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{GUIDES, IMAGES, INDEX_NAME, REFERENCE};
+use super::{GUIDES, IMAGES, INDEX_NAME, ListedPage, REFERENCE};
 use crate::config::Config;
 
 /// Address of the sample server in the guides, and domain of its projects' origins.
 const SAMPLE_ADDRESS: &str = "localhost:8080";
 
+/// Link to the list of all guides, in pages without a frame.
+pub(super) const WAY_BACK: &str = "<nav><a href=\"./\">All guides</a></nav>";
+
 /// Returns the Markdown that a page is rendered from: with its language, and a link to the list of all guides.
 pub(super) fn page_source(name: &str, text: &str) -> String {
-    let way_back = match name {
-        INDEX_NAME => "",
-        _ => "<nav><a href=\"./\">All guides</a></nav>\n\n",
-    };
-    format!("---\nlang: en\n---\n{way_back}{text}")
+    match name {
+        INDEX_NAME => format!("---\nlang: en\n---\n{text}"),
+        _ => format!("---\nlang: en\n---\n{WAY_BACK}\n\n{text}"),
+    }
 }
 
-/// Returns the Markdown of the list of all pages: a list, since tables are hard to read on phones.
-pub(super) fn index() -> String {
+/// Returns the Markdown of the list of all pages: a list, since tables are hard to read on phones. The parts of the reference are a line.
+pub(super) fn index(listed: &[ListedPage]) -> String {
     let mut text = String::from("# Guides\n\n");
     for guide in GUIDES {
         let (title, name, about) = (guide.title(), guide.name, guide.about);
         // Writing to a string does not fail.
         let _ = writeln!(text, "- [{title}]({name})\\\n  {about}");
     }
+    let parts = listed.iter().filter_map(|page| {
+        let title = page.title.strip_prefix("API: ")?;
+        Some(format!("[{title}]({})", page.name))
+    });
+    let parts: Vec<String> = parts.collect();
     let _ = writeln!(
         text,
-        "- [API reference]({REFERENCE})\\\n  You look up a call: its path, its fields, its answers.\n\n\
-         Each page is there as Markdown, too: `.md` behind its address.\n\
-         `GET /api/v1/openapi.json` has the reference for programs, and `GET /llms.txt` is the guide for agents."
+        "- [API reference]({REFERENCE})\\\n  You look up a call: its path, its fields, its answers. In parts: {}.\n\n\
+         Each page is there as Markdown, too: `.md` behind its address; `{REFERENCE}.md` is the whole reference.\n\
+         `GET /api/v1/openapi.json` has the reference for programs, and `GET /llms.txt` is the guide for agents.",
+        parts.join(", ")
     );
     text
 }

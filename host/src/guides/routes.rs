@@ -8,6 +8,7 @@ use http::{HeaderMap, header};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::search::SearchIndex;
 use super::{GuidePageAnswer, Guides, INDEX_NAME};
 use crate::http::problem::Problem;
 
@@ -17,6 +18,7 @@ pub fn router() -> OpenApiRouter<Arc<Guides>> {
         .routes(routes!(index))
         .routes(routes!(index_without_slash))
         .routes(routes!(page))
+        .routes(routes!(search))
         .routes(routes!(image))
 }
 
@@ -48,7 +50,7 @@ pub async fn index_without_slash() -> Response {
 
 /// A guide
 ///
-/// One of the guides that the list links, or `api-reference`. With `.md` behind its name it is Markdown.
+/// One of the guides that the list links, `api-reference`, or a part of it. With `.md` behind its name it is Markdown.
 #[utoipa::path(
     get, path = "/_svc/docs/{guide}", tag = "operation", operation_id = "show_guide",
     params(("guide" = String, Path, description = "The name of the guide.")),
@@ -72,6 +74,28 @@ pub async fn page(
             written.ok_or_else(Problem::not_found)?.answer(&headers)
         }
     }
+}
+
+/// Texts of the guides
+///
+/// For the search of their pages, which looks through them in the reader's browser.
+#[utoipa::path(
+    get, path = "/_svc/docs/search.json", tag = "operation", operation_id = "search_guides",
+    responses(
+        (status = 200, description = "The texts, by page and section.", content((SearchIndex = "application/json", example = json!({ "pages": [{ "name": "share", "title": "Share a page", "sections": [{ "id": "", "heading": "Share a page", "text": "You publish a page without an account." }] }] })))),
+        (status = 206, description = "The range that was asked for.", content((String = "application/json", example = json!("{\"pages\":")))),
+        (status = 304, description = "They have not changed.")
+    ),
+    extensions(("x-problems" = json!("range_not_satisfiable")))
+)]
+pub async fn search(
+    State(guides): State<Arc<Guides>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let index = guides.search_index().await;
+    index
+        .map_err(|error| Problem::internal(&error))?
+        .answer(&headers)
 }
 
 /// A picture of a guide

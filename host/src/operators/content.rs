@@ -33,7 +33,7 @@ pub enum ContentOperation {
     },
     /// List what is blocked, newest first
     Blocked,
-    /// List the content of a project: what is live, with its paths and SHA-256s, and its other files
+    /// List the content of a project: what is live, with its paths and SHA-256s, visitors' files, and other files
     List {
         /// The project's id or label, or the slug of a quick share
         project: String,
@@ -110,7 +110,7 @@ async fn list(at: &Installation, named: &str) -> anyhow::Result<OperationAnswer>
         format!("there is no project and no quick share `{named}`: name a project's id or label, or a share's slug")
     })?;
     let rows = entries.iter().map(|entry| {
-        let path = entry.path.as_ref();
+        let path = entry.path.as_ref().or(entry.file.as_ref());
         [
             entry.sha256.clone(),
             or_dash(entry.bytes),
@@ -123,6 +123,6 @@ async fn list(at: &Installation, named: &str) -> anyhow::Result<OperationAnswer>
             },
         ]
     });
-    let text = table(["sha256", "bytes", "slug", "path", "state"], rows);
+    let text = table(["sha256", "bytes", "slug", "path or file", "state"], rows);
     OperationAnswer::new(&json!({ "content": entries }), text)
 }

@@ -8,6 +8,7 @@
 //! does, is asked of the server with [`run_on_server`], and done by the command where none runs.
 
 mod audit;
+mod console;
 mod content;
 mod counts;
 mod deployment;
@@ -123,6 +124,8 @@ operations! {
         Namespace(CommandGroup<namespace::NamespaceOperation>);
         /// Make, list and revoke the keys of a namespace
         Key(CommandGroup<key::KeyOperation>);
+        /// Print a link that signs whoever opens it in to the console, once and within 15 minutes
+        Console(SingleCommand<console::MakeConsoleLink>);
         /// Let people into workspaces, and out
         Workspace(CommandGroup<workspace::WorkspaceOperation>);
         /// Look at deployments, take them down, or put them back

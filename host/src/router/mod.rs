@@ -4,6 +4,8 @@
 //! of the specification: the router checks path and method, a route's layer the rate limit, a handler's extractors the credential and the
 //! declared length; then the handler runs.
 
+mod console;
+mod direct;
 mod passkey_policy;
 pub mod paths;
 mod probes;
@@ -13,11 +15,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
-use http::request::Parts;
-use http::{Method, Uri};
-use svc_base::names::is_slug;
 use tower::Service as _;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
@@ -27,27 +26,27 @@ use crate::accounts::audit::routes as audit;
 use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
-use crate::app::{App, SharedApp};
-use crate::backends::calls::routes::{self as calls, CallContext};
+use crate::activity::EntryKind;
+use crate::app::SharedApp;
+use crate::backends::calls::routes as calls;
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
 use crate::config::Config;
 use crate::deployments::files::routes as files;
 use crate::deployments::frontends::routes as frontends;
-use crate::deployments::model::is_reserved;
 use crate::deployments::publication::runtime::reload::routes as reload;
 use crate::deployments::publication::runtime::routes as runtime;
 use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::revisions::sites::routes as sites;
 use crate::deployments::serving::password::routes as passwords;
+use crate::deployments::serving::request_log;
 use crate::deployments::serving::routes as pages;
 use crate::deployments::shares::routes as shares;
 use crate::envelope::routes as envelope;
 use crate::guides::Guides;
 use crate::guides::routes as guides;
-use crate::http::client_ip::ClientIp;
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{self, RateLimitRule};
@@ -62,14 +61,21 @@ use crate::projects::routes as projects;
 use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
 use crate::releases::routes as releases;
+use crate::stats::routes as stats;
 use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::MatchedRoute;
+use crate::visitor_files::routes as visitor_files;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::email::routes as by_email;
 use crate::visitors::passkey::account::routes as passkeys;
 use crate::visitors::passkey::routes as by_passkey;
 use crate::visitors::routes as sign_in;
+
+pub use direct::{
+    call, called_slug, download, is_call, is_download, is_file_view, is_view, reads_page, view,
+    view_file,
+};
 
 /// The routers of the kinds of hosts.
 #[derive(Clone, Debug)]
@@ -79,6 +85,7 @@ pub struct HostRouters {
     project: Router,
     preview: Router,
     landing: Router,
+    console: Router,
     /// Answers paths that no route can have.
     missing: Router,
 }
@@ -94,17 +101,23 @@ impl HostRouters {
             &app.config,
             paths::is_for_programs,
         ));
-        let guides = Guides::new(
+        let guides = Arc::new(Guides::new(
             app.sandbox.clone(),
             Arc::clone(&app.config),
             Arc::clone(&description),
-        );
+        ));
+        let written = Arc::clone(&guides);
+        app.tools.resources.hand_in(move || written.resources());
+        let console = match &app.config.console_url {
+            Some(_) => console::router(app, &description),
+            None => Router::new(),
+        };
         let api = api
             .route(
                 "/api/v1/openapi.json",
                 get(openapi::serve).with_state(description),
             )
-            .merge(pages.with_state(Arc::new(guides)));
+            .merge(pages.with_state(guides));
         // Not in the description: it exists in development alone.
         let api = match &app.dev_provider {
             Some(provider) => api.merge(dev_payments::routes(Arc::clone(provider))),
@@ -124,6 +137,7 @@ impl HostRouters {
                 .fallback(revisions::preview_on_origin)
                 .with_state(app.clone()),
             landing: with_fallbacks(self::landing(app), app),
+            console,
             missing: Router::new()
                 .fallback(pages::missing)
                 .with_state(app.clone()),
@@ -148,109 +162,15 @@ impl HostRouters {
             HostKind::Project(_) | HostKind::Domain(_) => &self.project,
             HostKind::Preview(_) => &self.preview,
             HostKind::Landing => &self.landing,
+            HostKind::Console => &self.console,
         }
     }
-}
-
-/// Route of the files of sites.
-pub const FILE_ROUTE: &str = "/{slug}/{*path}";
-/// First segments of other routes below the address of a page.
-const ROUTED_BELOW_PAGES: [&str; 7] = ["_svc", "api", "auth", "mcp", "payments", "raw", "ws"];
-
-/// Whether a request is a page view, which [`view`] answers as the route `GET /{slug}` does.
-pub fn is_view(host: &HostKind, request: &Request) -> bool {
-    let pages = host.has_pages();
-    pages && request.method() == Method::GET && slug_of_path(request.uri()).is_some()
-}
-
-/// Whether a request reads a page that may be in memory: a view, its head alone, or the source.
-pub fn reads_page(host: &HostKind, method: &Method, uri: &Uri) -> bool {
-    let pages = host.has_pages();
-    let path = uri.path();
-    let page = path.strip_suffix("/raw").filter(|page| !page.is_empty());
-    let is_read = [Method::GET, Method::HEAD].contains(method);
-    pages && is_read && slug_of_page(page.unwrap_or(path)).is_some()
-}
-
-/// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
-pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
-    let slug = slug_of_path(&request.uri).unwrap_or_default();
-    let shown = pages::show(&app.serving, host, slug, request).await;
-    let has_passkeys = passkey_policy::is_reached(&app.config, host);
-    passkey_policy::refuse_passkeys(has_passkeys, shown.into_response())
-}
-
-/// Whether a request is a view of a file below an address that may be a site's, which [`view_file`] answers as the route
-/// [`FILE_ROUTE`] does. Its path is in the canonical form.
-pub fn is_file_view(host: &HostKind, request: &Request) -> bool {
-    host.has_pages()
-        && request.method() == Method::GET
-        && slug_of_file(request.uri().path()).is_some()
-}
-
-/// Answers a view of a file without the router, for the same reason; `at_root` says that the mount is the root of the host.
-pub async fn view_file(
-    app: &App,
-    (host, at_root): (&HostKind, bool),
-    request: Request,
-) -> Response {
-    let (parts, _) = request.into_parts();
-    let slug = slug_of_file(parts.uri.path()).unwrap_or_default();
-    let showing = pages::show_file(&app.serving, (host, at_root), slug, &parts);
-    // It is larger than the answer to a page's view, which has no room for it.
-    let shown = Box::pin(showing).await.into_response();
-    passkey_policy::refuse_passkeys(passkey_policy::is_reached(&app.config, host), shown)
-}
-
-/// Whether a request is a call of an action, which [`call`] answers as the route `POST /{slug}/api/op` does.
-pub fn is_call(host: &HostKind, request: &Request) -> bool {
-    let pages = host.has_pages();
-    pages && request.method() == Method::POST && called_slug(request.uri()).is_some()
-}
-
-/// Answers a call of an action without the router, for the same reason.
-pub async fn call(
-    app: &App,
-    (host, client, request_id): (&HostKind, &ClientIp, &str),
-    request: Request,
-) -> Response {
-    let context = CallContext {
-        host,
-        client,
-        request_id,
-    };
-    let uri = request.uri().clone();
-    let slug = called_slug(&uri).unwrap_or_default();
-    calls::call(&app.calls, context, slug, request).await
-}
-
-/// Returns the slug of the canonical path of a call.
-pub fn called_slug(uri: &Uri) -> Option<&str> {
-    let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
-    (is_slug(slug) && !is_reserved(slug)).then_some(slug)
-}
-
-/// Returns the slug of a path below it that no route has but that of files.
-fn slug_of_file(path: &str) -> Option<&str> {
-    let (slug, below) = path.strip_prefix('/')?.split_once('/')?;
-    let first = below.split('/').next().unwrap_or_default();
-    let is_routed = below.is_empty() || ROUTED_BELOW_PAGES.contains(&first);
-    (!is_routed && is_slug(slug) && !is_reserved(slug)).then_some(slug)
-}
-
-/// Returns the slug, if the canonical path is nothing but a slug.
-fn slug_of_path(uri: &Uri) -> Option<&str> {
-    slug_of_page(uri.path())
-}
-
-fn slug_of_page(path: &str) -> Option<&str> {
-    let slug = path.strip_prefix('/')?;
-    (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
 /// Returns the routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = rate_limit_layer(app);
+    let logged = |kind, routes| log_requests(kind, routes, app);
     // Only the server of `svc dev` has it.
     let router = match &app.config.reload {
         Some(versions) => {
@@ -261,15 +181,38 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
     };
     router
         .route("/{slug}/api/op", post(calls::op))
-        .route("/{slug}/api/query", limit_calls(post(calls::query), app))
+        .route(
+            "/{slug}/api/query",
+            logged(EntryKind::Query, limit_calls(post(calls::query), app)),
+        )
         .route("/{slug}/api/schema", limit_calls(get(calls::schema), app))
-        .route("/{slug}/ws", get(rooms::join))
-        .route("/{slug}/api/live", get(live::listen))
+        .route(
+            "/{slug}/api/files/{action}",
+            logged(
+                EntryKind::Upload,
+                limited(RateLimitRule::Upload, post(visitor_files::upload)),
+            ),
+        )
+        .route(
+            "/{slug}/api/files/{action}/{file_id}",
+            get(visitor_files::download),
+        )
+        .route("/{slug}/ws", logged(EntryKind::Room, get(rooms::join)))
+        .route(
+            "/{slug}/api/live",
+            logged(EntryKind::Live, get(live::listen)),
+        )
         .route(
             "/{slug}/auth/login",
-            limited(RateLimitRule::SignIn, get(sign_in::login)),
+            logged(
+                EntryKind::SignIn,
+                limited(RateLimitRule::SignIn, get(sign_in::login)),
+            ),
         )
-        .route("/{slug}/auth/complete", get(sign_in::complete))
+        .route(
+            "/{slug}/auth/complete",
+            logged(EntryKind::SignIn, get(sign_in::complete)),
+        )
         .route("/{slug}/auth/status", get(sign_in::status))
         .route("/{slug}/auth/providers", get(sign_in::providers))
         .route("/{slug}/auth/logout", post(sign_in::logout))
@@ -279,7 +222,10 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         )
         .route(
             "/{slug}/payments/checkout",
-            limited(RateLimitRule::Checkout, post(payments::checkout)),
+            logged(
+                EntryKind::Payment,
+                limited(RateLimitRule::Checkout, post(payments::checkout)),
+            ),
         )
         .route("/{slug}/payments/status", get(payments::status))
         .route("/{slug}/payments/catalog", get(payments::offers))
@@ -347,6 +293,19 @@ fn admission_layer(
     move |routes| routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
 }
 
+/// Writes the requests of routes below a page into the log of its project: those too that a rate limit refuses.
+fn log_requests(
+    kind: EntryKind,
+    routes: MethodRouter<SharedApp>,
+    app: &SharedApp,
+) -> MethodRouter<SharedApp> {
+    let state = (Arc::clone(&app.serving), kind);
+    routes.route_layer(middleware::from_fn_with_state(
+        state,
+        request_log::log_requests,
+    ))
+}
+
 /// Adds the rate limits of calls of a backend: the client's, then the deployment's.
 fn limit_calls(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
@@ -367,8 +326,10 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             ))
         }
     };
-    let owned = admission_layer(app, OwnerBucket::Usual);
-    let sent = admission_layer(app, OwnerBucket::Blob);
+    let logged = |kind| {
+        let app = app.clone();
+        move |routes: MethodRouter<SharedApp>| log_requests(kind, routes, &app)
+    };
     let called = {
         let app = app.clone();
         move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
@@ -380,6 +341,99 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(shares::delete).map(limited(RateLimitRule::Delete)))
         .routes(routes!(passwords::unlock).map(limited(RateLimitRule::Auth)))
         .routes(routes!(reports::report).map(limited(RateLimitRule::Report)))
+        .merge(owner_operations(app))
+        .routes(routes!(metadata::resource))
+        .routes(routes!(metadata::tools))
+        .routes(routes!(calls::op))
+        .routes(
+            routes!(calls::query)
+                .map(&called)
+                .map(logged(EntryKind::Query)),
+        )
+        .routes(routes!(calls::schema).map(&called))
+        .routes(
+            routes!(visitor_files::upload)
+                .map(limited(RateLimitRule::Upload))
+                .map(logged(EntryKind::Upload)),
+        )
+        .routes(routes!(visitor_files::download))
+        .routes(routes!(rooms::join).map(logged(EntryKind::Room)))
+        .routes(routes!(live::listen).map(logged(EntryKind::Live)))
+        .routes(
+            routes!(payments::checkout)
+                .map(limited(RateLimitRule::Checkout))
+                .map(logged(EntryKind::Payment)),
+        )
+        .routes(routes!(payments::status))
+        .routes(routes!(payments::offers))
+        .routes(routes!(webhooks::receive))
+        .routes(
+            routes!(sign_in::login)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(
+            routes!(sign_in::callback)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(routes!(sign_in::complete).map(logged(EntryKind::SignIn)))
+        .routes(routes!(sign_in::status))
+        .routes(routes!(sign_in::providers))
+        .routes(routes!(sign_in::logout))
+        .routes(
+            routes!(by_email::show, by_email::submit)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(
+            routes!(by_passkey::show, by_passkey::submit)
+                .map(limited(RateLimitRule::SignIn))
+                .map(logged(EntryKind::SignIn)),
+        )
+        .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
+        // What is for developing is not part of the service's description.
+        .route("/_svc/dev/mail", get(by_email::mailbox))
+        .merge(OpenApiRouter::from(issuer::router()))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(revisions::preview))
+        .routes(routes!(revisions::preview_with_slash))
+        .routes(routes!(revisions::preview_file))
+        .routes(routes!(runtime::runtime))
+        .routes(routes!(runtime::typings))
+        .routes(routes!(runtime::site_runtime))
+        .routes(routes!(pages::raw))
+        .routes(routes!(pages::page, shares::reveal))
+        .routes(routes!(pages::without_slash))
+        .routes(routes!(pages::site_file).map(below_pages))
+        .routes(routes!(probes::problem_type))
+        .routes(routes!(landing::page))
+        .routes(routes!(landing::guide))
+        .routes(routes!(landing::robots))
+        .routes(routes!(landing::icon_svg))
+        .routes(routes!(landing::icon_ico))
+        .routes(routes!(landing::picture))
+        .routes(routes!(landing::stage))
+        .routes(routes!(landing::preview).map(limited(RateLimitRule::Preview)))
+        .routes(routes!(forms::share).map(limited(RateLimitRule::Deploy)))
+        .routes(routes!(forms::delete).map(limited(RateLimitRule::Delete)))
+        .routes(routes!(forms::qr_code))
+        .routes(routes!(reports::report_form))
+        .routes(routes!(reports::report_form_of_any))
+        .routes(routes!(forms::security))
+        .route_layer(middleware::from_fn(run_changes_to_completion))
+        // Tools have a runner of their own, which knows whether a call changes something.
+        .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
+        .routes(routes!(app_tools::serve))
+}
+
+/// The operations of owners, which the API and sites hosts serve, and the console's.
+fn owner_operations(app: &SharedApp) -> OpenApiRouter<SharedApp> {
+    let owned = admission_layer(app, OwnerBucket::Usual);
+    let sent = admission_layer(app, OwnerBucket::Blob);
+    OpenApiRouter::default()
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(releases::release).map(&owned))
@@ -440,63 +494,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(audit::list).map(&owned))
         .routes(routes!(plans::checkout).map(&owned))
         .routes(routes!(plans::portal).map(&owned))
-        .routes(routes!(metadata::resource))
-        .routes(routes!(metadata::tools))
-        .routes(routes!(calls::op))
-        .routes(routes!(calls::query).map(&called))
-        .routes(routes!(calls::schema).map(&called))
-        .routes(routes!(rooms::join))
-        .routes(routes!(live::listen))
-        .routes(routes!(payments::checkout).map(limited(RateLimitRule::Checkout)))
-        .routes(routes!(payments::status))
-        .routes(routes!(payments::offers))
-        .routes(routes!(webhooks::receive))
-        .routes(routes!(sign_in::login).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(sign_in::callback).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(sign_in::complete))
-        .routes(routes!(sign_in::status))
-        .routes(routes!(sign_in::providers))
-        .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
-        .routes(routes!(sign_in::forget).map(&owned))
-        .routes(routes!(by_email::show, by_email::submit).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(by_passkey::show, by_passkey::submit).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(passkeys::leave).map(limited(RateLimitRule::SignIn)))
-        .routes(routes!(passkeys::show, passkeys::submit).map(limited(RateLimitRule::SignIn)))
-        // What is for developing is not part of the service's description.
-        .route("/_svc/dev/mail", get(by_email::mailbox))
-        .merge(OpenApiRouter::from(issuer::router()))
-        .routes(routes!(probes::healthz))
-        .routes(routes!(probes::readyz))
-        .routes(routes!(revisions::preview))
-        .routes(routes!(revisions::preview_with_slash))
-        .routes(routes!(revisions::preview_file))
-        .routes(routes!(runtime::runtime))
-        .routes(routes!(runtime::typings))
-        .routes(routes!(runtime::site_runtime))
-        .routes(routes!(pages::raw))
-        .routes(routes!(pages::page, shares::reveal))
-        .routes(routes!(pages::without_slash))
-        .routes(routes!(pages::site_file).map(below_pages))
-        .routes(routes!(probes::problem_type))
-        .routes(routes!(landing::page))
-        .routes(routes!(landing::guide))
-        .routes(routes!(landing::robots))
-        .routes(routes!(landing::icon_svg))
-        .routes(routes!(landing::icon_ico))
-        .routes(routes!(landing::picture))
-        .routes(routes!(landing::stage))
-        .routes(routes!(landing::preview).map(limited(RateLimitRule::Preview)))
-        .routes(routes!(forms::share).map(limited(RateLimitRule::Deploy)))
-        .routes(routes!(forms::delete).map(limited(RateLimitRule::Delete)))
-        .routes(routes!(forms::qr_code))
-        .routes(routes!(reports::report_form))
-        .routes(routes!(reports::report_form_of_any))
-        .routes(routes!(forms::security))
-        .route_layer(middleware::from_fn(run_changes_to_completion))
-        // Tools have a runner of their own, which knows whether a call changes something.
-        .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
-        .routes(routes!(app_tools::serve))
+        .routes(routes!(visitor_files::forget).map(&owned))
+        .routes(routes!(visitor_files::list).map(&owned))
+        .routes(routes!(visitor_files::get, visitor_files::delete).map(&owned))
+        .routes(routes!(stats::stats).map(&owned))
+        .routes(routes!(stats::log).map(&owned))
 }
 
 /// Has routes below a page's address answer other methods as if they were not there, unless the page is a site.
@@ -517,28 +520,4 @@ async fn record_matched_route(route: MatchedPath, request: Request, next: Next) 
     let mut response = next.run(request).await;
     response.extensions_mut().insert(MatchedRoute(route));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_reads_a_page_is_told_apart() {
-        let project = HostKind::Project("shop".to_owned());
-        for (host, method, path, reads) in [
-            (&HostKind::Api, Method::GET, "/room", true),
-            (&HostKind::Api, Method::HEAD, "/room", true),
-            (&project, Method::GET, "/room/raw", true),
-            (&HostKind::Sites, Method::HEAD, "/room/raw", true),
-            (&HostKind::Api, Method::POST, "/room", false),
-            (&HostKind::Api, Method::GET, "/room/api/schema", false),
-            (&HostKind::Api, Method::GET, "/room/raw/raw", false),
-            (&HostKind::Api, Method::GET, "/healthz", false),
-            (&HostKind::Landing, Method::GET, "/room", false),
-        ] {
-            let uri: Uri = path.parse().unwrap();
-            assert_eq!(reads_page(host, &method, &uri), reads, "{method} {path}");
-        }
-    }
 }

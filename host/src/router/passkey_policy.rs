@@ -19,7 +19,7 @@ pub(super) fn is_reached(config: &Config, host: &HostKind) -> bool {
             HostKind::Project(_) | HostKind::Preview(_) => true,
             // Where projects have origins of their own, their pages are sandboxed elsewhere, and have no passkeys.
             HostKind::Api | HostKind::Sites => config.sites_domain.is_none(),
-            HostKind::Domain(_) | HostKind::Landing => false,
+            HostKind::Domain(_) | HostKind::Landing | HostKind::Console => false,
         }
 }
 

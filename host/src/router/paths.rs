@@ -29,7 +29,10 @@ fn first_segments(path: &str) -> (&str, &str) {
     )
 }
 
-/// Whether a path is that of live queries, whose answer may be an endless stream.
-pub fn is_live_query(path: &str) -> bool {
-    path.ends_with("/api/live")
+/// Whether the answer of a path may be an endless stream: that of live queries, or that of a project's log.
+pub fn may_be_stream(path: &str) -> bool {
+    let log = path
+        .strip_prefix("/api/v1/projects/")
+        .and_then(|below| below.strip_suffix("/log"));
+    path.ends_with("/api/live") || log.is_some_and(|project| !project.contains('/'))
 }

@@ -22,6 +22,7 @@ pub(super) async fn log_startup(app: &App, ops: Option<SocketAddr>) -> anyhow::R
         base_url = config.base_url,
         sites_url = config.sites_url,
         sites_domain = config.sites_domain,
+        console_url = config.console_url,
         landing_host = config.landing_host,
         data = %absolute_path(&config.data),
         cache = %absolute_path(&config.cache),

@@ -6,10 +6,12 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use crate::app::App;
+use crate::console;
 use crate::http::NOSNIFF;
 use crate::http::problem::Problem;
 use crate::http::{extract, negotiate, problem_page};
 use crate::router::paths;
+
 /// Header with the id of a request.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
@@ -24,6 +26,7 @@ const ALLOWED_METHODS: HeaderValue =
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
+
 /// Properties of a request that decide the format of its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerFormat {
@@ -36,11 +39,13 @@ pub(super) struct AnswerFormat {
     html_errors: bool,
     /// Whether the path is `/`.
     is_start_page: bool,
+    /// Whether the console's host answers, whose answers are for its own origin alone.
+    is_console: bool,
 }
 
 impl AnswerFormat {
     /// Returns the format of the answer to a request, whose path is in its canonical form.
-    pub(super) fn for_request(request: &Request) -> Self {
+    pub(super) fn for_request(is_console: bool, request: &Request) -> Self {
         let (path, headers) = (request.uri().path(), request.headers());
         // A form in a browser is answered with a page, whatever its path.
         let is_page = !paths::is_for_programs(path)
@@ -48,9 +53,10 @@ impl AnswerFormat {
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,
-            cors: !paths::is_same_origin_only(path),
-            html_errors: is_page && negotiate::wants_html(headers),
+            cors: !is_console && !paths::is_same_origin_only(path),
+            html_errors: !is_console && is_page && negotiate::wants_html(headers),
             is_start_page: path == "/",
+            is_console,
         }
     }
 
@@ -80,6 +86,9 @@ pub(super) fn add_common_headers(
     headers: &mut HeaderMap,
 ) {
     format.add_cors_headers(headers);
+    if format.is_console {
+        console::add_protective_headers(headers);
+    }
     if app.config.secure {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
     }
@@ -122,7 +131,7 @@ fn write_problem(
         )
     } else {
         let document = problem.document(&app.config.base_url, request_id);
-        (document.to_string(), "application/problem+json")
+        (document.to_json(), "application/problem+json")
     };
     let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, body.len().into());

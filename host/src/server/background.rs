@@ -17,6 +17,7 @@ use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, RolledBackGuest, World};
 
 const FLUSH_VISITS_INTERVAL: Duration = Duration::from_secs(2);
+const FLUSH_COUNTS_INTERVAL: Duration = Duration::from_secs(60);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_millis(250);
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
@@ -120,6 +121,12 @@ macro_rules! periodic {
 fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
     periodic! { scope, task;
         Node FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
+        Node FLUSH_COUNTS_INTERVAL "writing counts down" async |app| {
+            app.activity.tidy();
+            Ok(app.activity.flush().await?)
+        };
+        Node FORGET_INTERVAL "forgetting old counts" async |app| Ok(app.activity.forget_old(false).await?);
+        ControlOwner FORGET_INTERVAL "forgetting old counts of nodes" async |app| Ok(app.activity.forget_old(true).await?);
         ControlOwner SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
         Node SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();
@@ -127,6 +134,9 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         };
         ControlOwner SWEEP_INTERVAL "ending old drafts" async |app| Ok(app.revisions.end_old_drafts().await?);
         ControlOwner SWEEP_INTERVAL "ending files that nothing names" async |app| app.files.sweep_rested().await;
+        DatabaseOwner SWEEP_INTERVAL "following files of visitors" async |app| app.visitor_files.follow_changes().await;
+        DatabaseOwner LEFTOVER_INTERVAL "looking for files of visitors" async |app| app.visitor_files.follow_all().await;
+        ControlOwner TIDY_INTERVAL "removing ended files of visitors" async |app| app.visitor_files.expire().await;
         ControlOwner SWEEP_INTERVAL "encoding files of sites" async |app| app.files.make_encodings().await;
         ControlOwner SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
         ControlOwner PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
@@ -144,6 +154,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         };
         Node TIDY_INTERVAL "forgetting what is old in memory" async |app| {
             app.rate_limits.tidy();
+            app.visitor_files.tidy();
             app.visitors.forget_old_tickets();
             app.backends.update_owners().await
         };

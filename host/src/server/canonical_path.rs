@@ -138,7 +138,7 @@ mod tests {
             let path = format!("/api/v1/projects/p/frontends/site/files/{file}");
             assert!(canonicalize(&path).is_err(), "{file}");
             let problem = refused_file(&path).unwrap();
-            let document = problem.document("http://a.example", "r").to_string();
+            let document = problem.document("http://a.example", "r").to_json();
             assert!(document.contains("path_refused"), "{document}");
             assert!(document.contains(said), "{file}: {document}");
         }

@@ -143,6 +143,8 @@ pub(super) async fn serve(
             proxy.stop().await;
         }
     };
+    // Owners' streams would go on, and be waited for.
+    app.activity.stop_following();
     // WebSockets are closed while requests finish.
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown(), passed) };
     if timeout(STOP_TIMEOUT, ended).await.is_err() {
@@ -196,7 +198,7 @@ impl RequestState {
         self.has_requests.store(true, Ordering::Relaxed);
         // HTTP/2 answers other requests beside it.
         let is_alone = request.version() != Version::HTTP_2;
-        let is_stream = is_alone && paths::is_live_query(request.uri().path());
+        let is_stream = is_alone && paths::may_be_stream(request.uri().path());
         self.is_stream.store(is_stream, Ordering::Relaxed);
     }
 }

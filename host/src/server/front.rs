@@ -24,7 +24,9 @@ use super::linger;
 use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
 use super::proxy::{Destination, ProxiedRequest, RequestProxy};
+use super::request_kind::RequestKind;
 use crate::app::{App, SharedApp};
+use crate::console;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{check_single_headers, invalid_request};
@@ -32,11 +34,8 @@ use crate::http::forwarded::{ForwardedRequest, RequestSource};
 use crate::http::hosts::{HostKind, names_address, names_listener};
 use crate::http::problem::{Problem, ProblemCode};
 use crate::router::{self, HostRouters};
-use crate::telemetry;
 use svc_sandbox::CallerFlow;
 
-/// Route of requests that another node answers, in metrics and in the access log.
-const PROXIED_ROUTE: &str = "proxied";
 /// Path of the tools, whose messages may be about a backend of another node.
 const TOOLS_PATH: &str = "/mcp";
 
@@ -62,30 +61,28 @@ impl Front {
 
 /// Answers one request.
 pub(super) async fn handle_request(
-    Front {
-        app,
-        routers,
-        proxy,
-    }: &Front,
+    front: &Front,
     source: RequestSource,
     request: Request<hyper::body::Incoming>,
 ) -> Response {
+    let app = &front.app;
     let started = app.clock.elapsed();
     let request_id = request_id_of(app, &source);
     let client = ClientIp::of(&source, request.headers(), &app.config.trusted_proxies);
     let line = AccessLogLine::begin(app, client, &request_id, &request);
     let mut request = count_body(app, client, linger::linger_on_drop(request));
     let classified = classify_host(app, &source, &request);
+    let is_console = matches!(classified, Ok((HostKind::Console, _)));
     let target = RequestTarget::find(app, client, classified).await;
     let mut admitted =
-        target.and_then(|it| admit_request(it, (&source, client), &request_id, &mut request));
-    if let Some(proxy) = proxy_for(app, proxy.as_ref(), (&source, &admitted), &request) {
+        target.and_then(|it| admit_request(app, it, (&source, client), &request_id, &mut request));
+    if let Some(proxy) = proxy_for(app, front.proxy.as_ref(), (&source, &admitted), &request) {
         let origin = (&source, &*request_id);
         admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
     }
     let guard = guard_request(app, &request, &mut admitted);
     // Computed from the canonical path, which the routes see, too.
-    let format = AnswerFormat::for_request(&request);
+    let format = AnswerFormat::for_request(is_console, &request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
         Ok(AdmittedRequest::Answered(answer)) => (RequestKind::Routed, *answer),
@@ -99,13 +96,16 @@ pub(super) async fn handle_request(
             (RequestKind::File, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::Call(host, client)) => {
-            let answer = router::call(app, (&host, &client, &request_id), request);
+            let answer = router::call(app, (&host, &client), (&request_id, started), request);
             let answer = catch_panic(answer.instrument(span));
             (RequestKind::Call, run_guarded(guard, answer).await)
         }
+        Ok(AdmittedRequest::Download(host, client)) => {
+            let answer = router::download(app, (&host, &client), request).instrument(span);
+            (RequestKind::Download, run_for(client, guard, answer).await)
+        }
         Ok(AdmittedRequest::Route(host, client)) => {
-            let answer = routers.answer(&host, request).instrument(span);
-            // A route that requires a credential changes the flow to the owner's.
+            let answer = front.routers.answer(&host, request).instrument(span);
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::Proxied(to, client)) => {
@@ -158,7 +158,7 @@ fn proxy_for<'p>(
 ) -> Option<&'p Arc<RequestProxy>> {
     proxy.filter(|proxy| match admitted {
         Ok(AdmittedRequest::Call(host, _)) => !proxy.is_call_here(app, host, request.uri(), source),
-        Ok(AdmittedRequest::Route(..)) => true,
+        Ok(AdmittedRequest::Route(..) | AdmittedRequest::Download(..)) => true,
         Ok(_) | Err(_) => false,
     })
 }
@@ -172,9 +172,11 @@ async fn place_request(
     request: &mut Request,
 ) -> Result<AdmittedRequest, Problem> {
     let (host, client) = match &admitted {
-        Ok(AdmittedRequest::Call(host, client) | AdmittedRequest::Route(host, client)) => {
-            (host.clone(), *client)
-        }
+        Ok(
+            AdmittedRequest::Call(host, client)
+            | AdmittedRequest::Download(host, client)
+            | AdmittedRequest::Route(host, client),
+        ) => (host.clone(), *client),
         _ => return admitted,
     };
     // A node that may not answer refuses the request itself, and the ledger is not asked.
@@ -253,36 +255,12 @@ fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
     Request::from_parts(parts, body)
 }
 
-/// Kind of a request, for its metrics.
-#[derive(Clone, Copy)]
-enum RequestKind {
-    View,
-    File,
-    Call,
-    Routed,
-    /// Answered by another node, which knows the route.
-    Proxied,
-}
-
-impl RequestKind {
-    /// Returns the route, if it is known without the router.
-    fn name(self) -> Option<&'static str> {
-        match self {
-            Self::View => Some(telemetry::PAGE_ROUTE),
-            Self::File => Some(router::FILE_ROUTE),
-            Self::Call => Some(telemetry::CALL_ROUTE),
-            Self::Routed => None,
-            Self::Proxied => Some(PROXIED_ROUTE),
-        }
-    }
-}
-
 /// Answers a CORS preflight, which is complete with the headers of every answer.
 fn preflight_response() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// Runs an answer as work of a client without a credential.
+/// Runs an answer as work of a client without a credential. A route that requires one changes the flow to the owner's.
 fn run_for(
     client: ClientIp,
     guard: Option<AnswerGuard<'_>>,
@@ -340,7 +318,7 @@ pub(super) async fn complete_response(
     next: Next,
 ) -> Response {
     let request_id = app.request_ids.next();
-    let format = AnswerFormat::for_request(&request);
+    let format = AnswerFormat::for_request(false, &request);
     let mut response = next.run(request).await;
     write_if_problem(&app, &format, &request_id, &mut response);
     if let Ok(value) = HeaderValue::try_from(request_id) {
@@ -358,6 +336,8 @@ enum AdmittedRequest {
     File(HostKind, ClientIp, bool),
     /// A call of an action, which skips the router, too.
     Call(HostKind, ClientIp),
+    /// A download of a visitor's file, which skips the router, too.
+    Download(HostKind, ClientIp),
     /// Any other request, for the router of the host.
     Route(HostKind, ClientIp),
     /// A request that another node answers.
@@ -399,6 +379,7 @@ fn classify_host(
 
 /// The checks before routing that are about the path and the headers.
 fn admit_request(
+    app: &App,
     target: RequestTarget,
     (source, client): (&RequestSource, ClientIp),
     request_id: &str,
@@ -420,18 +401,17 @@ fn admit_request(
         return Ok(AdmittedRequest::Call(host, client));
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
-    let path = request.uri().path();
+    let is_console = check_console(app, &host, request)?;
     let canonical = match &missing {
         // Its path has no canonical form, and no route sees it.
-        Some(_) => Ok(None),
-        None => canonicalize(path).map_err(|problem| match *request.method() {
-            Method::PUT => refused_file(path).unwrap_or(problem),
-            _ => problem,
-        }),
+        Some(_) => None,
+        None => canonical_path(request)?,
     };
-    let canonical = canonical?;
     if missing.is_none() && canonical.is_none() && router::is_file_view(&host, request) {
         return Ok(AdmittedRequest::File(host, client, at_root));
+    }
+    if missing.is_none() && canonical.is_none() && router::is_download(&host, request) {
+        return Ok(AdmittedRequest::Download(host, client));
     }
     let authority: Arc<str> = authority_of(source, request)?.unwrap_or_default().into();
     if let Some(missing) = missing {
@@ -440,7 +420,8 @@ fn admit_request(
     if let Some(path) = canonical {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
-    if request.method() == Method::OPTIONS {
+    // No page of another origin asks the console's host for anything.
+    if request.method() == Method::OPTIONS && !is_console {
         return Ok(AdmittedRequest::Answered(Box::new(preflight_response())));
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
@@ -455,6 +436,24 @@ fn admit_request(
         request_id: request_id.into(),
     });
     Ok(AdmittedRequest::Route(host, client))
+}
+
+/// Whether a request is to the console's host, which refuses those of other origins.
+fn check_console(app: &App, host: &HostKind, request: &Request) -> Result<bool, Problem> {
+    let is_console = *host == HostKind::Console;
+    if is_console {
+        console::check_origin(&app.config, request.headers())?;
+    }
+    Ok(is_console)
+}
+
+/// Returns the canonical form of a request's path; `None` if the path has it already.
+fn canonical_path(request: &Request) -> Result<Option<String>, Problem> {
+    let path = request.uri().path();
+    canonicalize(path).map_err(|problem| match *request.method() {
+        Method::PUT => refused_file(path).unwrap_or(problem),
+        _ => problem,
+    })
 }
 
 /// Returns the host that a request names, as [`named_host`] does, or as another node says.

@@ -21,6 +21,7 @@ mod proxy_tests;
 mod redirect;
 #[cfg(test)]
 mod regate_tests;
+mod request_kind;
 mod standby;
 mod takeover;
 mod tls_ask;
@@ -331,10 +332,18 @@ impl Server {
         if let Some(tls) = self.tls {
             tls.stop().await;
         }
+        if let Err(error) = self.app.visitor_files.follow_changes().await {
+            // The next start looks at all databases.
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "files of visitors are not followed"
+            );
+        }
         if let Some(node) = &self.app.cluster {
             node.run().peers().withdraw(ERRANDS_SERVICE);
         }
         let flushed = self.app.serving.flush_all_visits().await;
+        let flushed = flushed.and(self.app.activity.flush_all().await);
         if let Some(node) = &self.app.cluster {
             node.stop_following();
         }

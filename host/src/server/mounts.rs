@@ -47,9 +47,9 @@ impl RequestTarget {
             Err(_) if is_probe => None,
             found => found?.filter(|origin| origin.root_site().is_some()),
         };
-        // Probes answer on every other host, and are routes of the API host.
+        // Probes answer on every other host, and are routes of the API host; the console's host has them itself.
         let is_files = origin.is_some() || matches!(host, HostKind::Preview(_));
-        let host = match is_probe && !is_files {
+        let host = match is_probe && !is_files && host != HostKind::Console {
             true => HostKind::Api,
             false => host,
         };

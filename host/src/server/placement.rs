@@ -56,6 +56,9 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
         *at = segment;
         count += 1;
     }
+    if *host == HostKind::Console {
+        return place_of_console(method, &segments[..count], uri.query());
+    }
     let place = match segments[..count] {
         ["healthz" | "readyz"] => RequestPlace::AnyNode,
         ["api" | "mcp" | "_preview", ..] if is_landing => return None,
@@ -79,6 +82,20 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
     Some(place)
 }
 
+/// Returns the place of a path of the console's host, whose screens and files every node has.
+fn place_of_console<'r>(
+    method: &Method,
+    path: &[&'r str],
+    query: Option<&str>,
+) -> Option<RequestPlace<'r>> {
+    match *path {
+        ["api", "v1", ref rest @ ..] => place_of_api(method, rest, query),
+        // A link works once, whichever node is asked.
+        ["_svc", "console", "session"] => Some(RequestPlace::Control),
+        _ => Some(RequestPlace::AnyNode),
+    }
+}
+
 /// Returns the place of a path below `/api/v1`.
 fn place_of_api<'r>(
     method: &Method,
@@ -91,7 +108,12 @@ fn place_of_api<'r>(
             let backend = RequestPlace::Backend(BackendPath::Project(project));
             place_of_backend(method, rest, query, backend)
         }
+        ["projects", project, "files"] | ["projects", project, "files", _] => {
+            Some(RequestPlace::Backend(BackendPath::Project(project)))
+        }
         ["projects", _, "release"] => Some(RequestPlace::ControlWithBackend),
+        // Where the database is, calls are answered.
+        ["projects", project, "log"] => Some(RequestPlace::Backend(BackendPath::Project(project))),
         // Owners' reads, too, so that one node counts them.
         [
             "projects" | "workspaces" | "me" | "deploy" | "auth" | "reports",
@@ -151,9 +173,10 @@ fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestP
         [] | [""] | ["raw"] if is_look => RequestPlace::AnyNode,
         // A one-time page is opened by a form.
         [] | [""] | ["raw"] => RequestPlace::Control,
-        ["api", "op" | "query" | "schema" | "live"] | ["ws" | "mcp"] => {
-            RequestPlace::Backend(BackendPath::Page(slug))
-        }
+        ["api", "op" | "query" | "schema" | "live"]
+        | ["api", "files", _]
+        | ["api", "files", _, _]
+        | ["ws" | "mcp"] => RequestPlace::Backend(BackendPath::Page(slug)),
         ["auth" | "payments", _] => RequestPlace::Control,
         // A file of a site; where none is, and for another method, every node refuses alike.
         _ => RequestPlace::AnyNode,
@@ -232,6 +255,12 @@ mod tests {
             ("POST /api/v1/reports", "control"),
             ("GET /api/v1/me", "control"),
             ("GET /api/v1/projects/p", "control"),
+            ("GET /api/v1/projects/p/stats", "control"),
+            ("GET /api/v1/projects/p/log", "project p"),
+            ("GET /api/v1/projects/p/files", "project p"),
+            ("DELETE /api/v1/projects/p/files/f", "project p"),
+            ("POST /room/api/files/add", "page room"),
+            ("GET /room/api/files/see/f", "page room"),
             ("POST /api/v1/projects/p/frontends/f/promote", "control"),
             ("GET /api/v1/projects/p/payments/catalog", "control"),
             ("POST /api/v1/projects/p/release", "control with backend"),
@@ -299,6 +328,16 @@ mod tests {
             (&preview, "GET /api/op", "any"),
             (&preview, "POST /mcp", "any"),
             (&HostKind::Sites, "POST /room/api/op", "page room"),
+            (&HostKind::Console, "GET /", "any"),
+            (&HostKind::Console, "GET /p/a/pages/b", "any"),
+            (&HostKind::Console, "GET /_svc/console/a.js", "any"),
+            (&HostKind::Console, "POST /_svc/console/session", "control"),
+            (&HostKind::Console, "GET /api/v1/me", "control"),
+            (
+                &HostKind::Console,
+                "POST /api/v1/projects/p/backend/query",
+                "project p",
+            ),
             (&HostKind::Landing, "GET /", "any"),
             (&HostKind::Landing, "POST /_svc/share", "control"),
             (&HostKind::Landing, "POST /mcp", "none"),

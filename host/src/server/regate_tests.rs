@@ -62,6 +62,7 @@ async fn another_gate_judges_what_the_last_one_did() {
         sql: "SELECT count(*) AS n FROM a".to_owned(),
         note: None,
         defaults: Vec::new(),
+        files: None,
         expected_version: None,
     };
     let define = app.definitions.define(project.id, vec![action], false);
@@ -88,7 +89,7 @@ async fn another_gate_judges_what_the_last_one_did() {
         .call_action(id, "count", Vec::new(), None)
         .await
         .unwrap();
-    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    let answer: Value = serde_json::from_slice(&answer.json).unwrap();
     assert_eq!(answer["rows"][0]["n"], 0);
     let judged = backends.detail(project.id).await.unwrap().actions.remove(0);
     assert_ne!(judged.gate, defined[0].gate);

@@ -238,7 +238,7 @@ impl StandbyService {
         };
         let (status, kind, text) = found.unwrap_or_else(|problem| {
             problem.log(&request_id);
-            let document = problem.document(&self.base_url, &request_id).to_string();
+            let document = problem.document(&self.base_url, &request_id).to_json();
             let status = problem.code.status();
             (status, "application/problem+json", document)
         });

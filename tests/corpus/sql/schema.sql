@@ -54,3 +54,4 @@ CREATE TABLE tables_with_svc_inside (svc_column TEXT, sqlite_column TEXT);
 CREATE TABLE svc_payments (id TEXT PRIMARY KEY, user_id TEXT, product TEXT, status TEXT, amount INTEGER, created_at TEXT);
 CREATE VIEW published_posts AS SELECT id, user_id, title, slug FROM posts WHERE published = 1;
 CREATE VIEW post_counts (user_id, n) AS SELECT user_id, count(*) FROM posts GROUP BY user_id;
+CREATE TABLE svc_files (id TEXT PRIMARY KEY, name TEXT, type TEXT, size INTEGER, sha256 TEXT, width INTEGER, height INTEGER, user_id TEXT, created_at TEXT) WITHOUT ROWID;

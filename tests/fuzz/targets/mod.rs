@@ -1,6 +1,7 @@
 //! Targets of fuzzing: functions that panic where something does not hold.
 
 pub(crate) mod agreement;
+pub(crate) mod cleaner;
 pub(crate) mod envelopes;
 pub(crate) mod frames;
 pub(crate) mod gate;

@@ -92,6 +92,11 @@ const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "price" "list";
     owner "price" "add" "pro" "--product" "Club" "--label" "Monthly" "--amount" "500" "--currency" "eur";
     owner "price" "withdraw" "pro";
+    owner "stats";
+    owner "tail";
+    owner "file" "list";
+    owner "file" "get" "file_2ymk7y9c3n5p8q0r1s4t6v7w8x";
+    owner "file" "delete" "file_2ymk7y9c3n5p8q0r1s4t6v7w8x" "--yes";
 };
 
 /// Commands that ask no server: their own files, or a server of their own.

@@ -1,5 +1,6 @@
 //! The client's commands as processes, against the real server as a process of its own.
 
+mod activity;
 mod all_commands;
 mod apply;
 mod calls;

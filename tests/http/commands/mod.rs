@@ -188,6 +188,9 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     }
     assert_ne!(did("project.create")["principal"], "operator");
 
+    let link = site.run(&["console", "acme"]).await;
+    let (url, _) = text(&link["url"]).split_once("/login#").unwrap();
+    assert!(url.starts_with("http://console.localhost:"), "{link}");
     let deleted = site.run(&["namespace", "delete", "acme"]).await;
     assert_eq!(
         (&deleted["projects"], &deleted["server_running"]),

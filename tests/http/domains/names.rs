@@ -59,6 +59,7 @@ async fn names_that_can_be_no_domain_are_refused() {
         settings.sites_url = Some("http://sites.svc-host.com".parse().unwrap());
         settings.sites_domain = Some("pages.svc-host.net".to_owned());
         settings.landing_host = Some("svc-landing.com".to_owned());
+        settings.console_url = Some("https://console.svc-console.com".to_owned());
     });
     let fixture = fixture.await;
     let long = format!("{}.com", "a.".repeat(150));
@@ -98,6 +99,8 @@ async fn names_that_can_be_no_domain_are_refused() {
         "svc-host.net",
         "svc-landing.com",
         "www.svc-landing.com",
+        "console.svc-console.com",
+        "svc-console.com",
     ] {
         let problem = fixture.add(name).await.problem(400, "invalid_request");
         let detail = problem["detail"].as_str().unwrap();

@@ -51,7 +51,7 @@ async fn the_status_counts_against_the_caps_of_the_server() {
         json!({
             "deployments": 3, "shares": 2, "frontends": 1, "disabled": 1, "backends": 1,
             "projects": 1, "namespaces": 1, "open_reports": 1,
-            "files": 0, "staged_files": 0, "file_bytes": 0, "blocked": 0,
+            "files": 0, "staged_files": 0, "visitor_files": 0, "ended_visitor_files": 0, "file_bytes": 0, "blocked": 0,
         })
     );
     assert_eq!(
@@ -291,6 +291,7 @@ async fn numbers_have_their_caps_beside_them() {
         "svc_limit{limit=\"storage_total_bytes\"} 21474836480",
         "svc_files 0",
         "svc_staged_files 0",
+        "svc_visitor_files 0",
         "svc_blocked_content 0",
         "svc_limit_used{limit=\"page_cache_bytes\"}",
         "svc_shares 1",

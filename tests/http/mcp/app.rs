@@ -119,13 +119,15 @@ async fn the_tools_are_the_actions_that_need_no_identity() {
         let [add, all, echo] = listed["tools"].as_array().unwrap().as_slice() else {
             panic!("{listed}");
         };
-        let scalar = json!({ "type": ["string", "number", "boolean", "null"] });
+        // What the columns are declared as, for advice: any scalar is taken.
+        let name = json!({ "type": "string", "description": "TEXT" });
+        let email = json!({ "type": ["string", "null"], "description": "TEXT" });
         assert_eq!(
             *add,
             json!({
                 "name": "add", "description": "Adds a guest.",
                 "inputSchema": {
-                    "type": "object", "properties": { "name": scalar, "email": scalar },
+                    "type": "object", "properties": { "name": name, "email": email },
                     "required": ["name", "email"], "additionalProperties": false,
                 },
                 "annotations": {
@@ -138,6 +140,10 @@ async fn the_tools_are_the_actions_that_need_no_identity() {
         assert_eq!(all["inputSchema"]["properties"], json!({}));
         assert_eq!(echo["name"], "echo");
         assert!(echo["description"].is_null());
+        // Where no column says it, it may be anything.
+        let any = json!({ "type": ["string", "number", "boolean", "null"] });
+        let arguments = echo["inputSchema"]["properties"].as_object().unwrap();
+        assert!(arguments.values().all(|one| *one == any), "{echo}");
     }
 }
 

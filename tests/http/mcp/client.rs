@@ -74,7 +74,9 @@ impl<'a> Client<'a> {
             .header("accept", "application/json, text/event-stream");
         if self.version == MODERN {
             request = request.header("mcp-method", method);
-            if let Some(name) = params["name"].as_str() {
+            // What a resource is read by is its address.
+            let named = params["name"].as_str().or_else(|| params["uri"].as_str());
+            if let Some(name) = named {
                 request = request.header("mcp-name", name);
             }
         }

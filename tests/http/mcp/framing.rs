@@ -18,7 +18,7 @@ async fn the_era_with_initialize_is_served() {
     assert_eq!(result["protocolVersion"], LEGACY);
     assert_eq!(result["serverInfo"]["name"], "svc");
     let capabilities: Vec<_> = result["capabilities"].as_object().unwrap().keys().collect();
-    assert_eq!(capabilities, ["tools"]);
+    assert_eq!(capabilities, ["resources", "tools"]);
     let instructions = result["instructions"].as_str().unwrap();
     assert!(instructions.contains("create_revision"), "{instructions}");
     let body = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -98,9 +98,7 @@ async fn methods_that_are_not_ours() {
         for method in [
             "prompts/list",
             "prompts/get",
-            "resources/list",
-            "resources/templates/list",
-            "resources/read",
+            "resources/subscribe",
             "completion/complete",
             "logging/setLevel",
             "subscriptions/listen",

@@ -13,5 +13,6 @@ mod next_steps;
 mod operations;
 mod parity;
 mod ranges;
+mod resources;
 mod sites;
 mod truncation;

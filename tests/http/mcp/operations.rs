@@ -11,7 +11,8 @@ use super::listing::tools;
 
 /// Routes that are no tool's actions: who calls is the client's to know, types are for compilers, raw bytes fit no tool, what makes
 /// credentials or leads to a checkout is for people, and the list of domains has all of each.
-const REST_ONLY: [&str; 14] = [
+const REST_ONLY: [&str; 15] = [
+    "get_file_of_visitor",
     "put_blob",
     "get_domain",
     "update_domain",

@@ -133,7 +133,7 @@ async fn a_large_backend_is_seen_part_by_part() {
     assert!(left_out > 0, "{schema}");
     assert_eq!(shown[0]["columns_left_out"], left_out);
     assert_eq!(
-        all[12]["name"], "svc_payments",
+        all[13]["name"], "svc_payments",
         "what is the service's comes last"
     );
     // A table alone is shown whole, with its indexes and its rows.

@@ -138,6 +138,7 @@ pub(super) fn fill_path(path: &str, place: &WorkspaceFixture) -> String {
         .replace("{room}", "lobby")
         .replace("{user_id}", "usr_nobody")
         .replace("{key_id}", "23456789")
+        .replace("{file_id}", "file_00000000000000000000000000")
 }
 
 #[tokio::test]

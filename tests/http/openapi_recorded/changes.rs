@@ -187,6 +187,26 @@ impl ExampleRecorder {
             .await;
     }
 
+    /// Has a visitor upload a file, and lists it.
+    pub(super) async fn record_files(&mut self, project: &str) {
+        let attach = json!({ "actions": [{
+            "name": "attach", "sql": "INSERT INTO notes (text) VALUES (:svc_file) RETURNING id",
+            "files": { "types": ["image/*", "application/pdf"], "sizes": [256], "anonymous": true },
+        }] });
+        let actions = format!("{project}/backend/actions");
+        self.send_request(Method::PUT, &actions, Some(&attach))
+            .await;
+        self.record("define_actions", "request", "files", &attach);
+        self.server.advance(7);
+        let path = "/notes/api/files/attach?name=beans.pdf";
+        let request = self.server.request(Method::POST, path);
+        let uploaded = request.body("%PDF-1.7 beans").answer().await.expect(201);
+        self.record("upload_file", "answer", "pdf", &uploaded.json());
+        let files = format!("{project}/files");
+        let to = (Method::GET, files.as_str());
+        self.answer(("list_files", "files"), to, None).await;
+    }
+
     pub(super) async fn record_project_release(&mut self, project: &str) {
         let page = self
             .send_request(Method::GET, &format!("{project}/frontends/notes"), None)

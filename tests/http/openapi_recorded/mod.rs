@@ -14,7 +14,10 @@ use svc_tests::browser::{Browser, location};
 use svc_tests::dns::DnsServer;
 use svc_tests::{NOW, ReadAnswer, TestServer};
 
-use self::stable::{with_stable_ids, with_stable_proofs, with_stable_tokens, with_stable_visitors};
+use self::stable::{
+    with_stable_files, with_stable_ids, with_stable_proofs, with_stable_tokens,
+    with_stable_visitors,
+};
 use crate::domains::use_dns;
 use crate::openapi_people;
 use crate::owner::Owner;
@@ -210,6 +213,20 @@ impl ExampleRecorder {
         self.send_without_body(Method::DELETE, &one).await;
     }
 
+    /// Records what an owner sees of what was done before.
+    async fn record_stats(&mut self, project: &str) {
+        let to = format!("{project}/stats?from=2026-11-20T00:00:00.000Z");
+        self.answer(("get_stats", "day"), (Method::GET, &to), None)
+            .await;
+        let to = format!("{project}/log?limit=2&kind=call");
+        let mut log = self.send_request(Method::GET, &to, None).await;
+        for entry in log["entries"].as_array_mut().unwrap() {
+            entry["client"] = json!("5f0c2a9be41d7c36");
+            entry["request_id"] = json!("0f3a81c2-000000a7");
+        }
+        self.record("list_log", "answer", "log", &log);
+    }
+
     async fn record_claim(&mut self, project: &str) {
         let share = json!({ "content": "# Prices", "type": "markdown", "name": "prices" });
         let share = self
@@ -301,9 +318,11 @@ async fn record_examples() -> String {
     recorder.record_payments(&project).await;
     recorder.record_visitors(&project, "notes").await;
     recorder.record_domains(&project).await;
+    recorder.record_stats(&project).await;
     recorder.record_overview(&project).await;
     recorder.record_action_versions(&project).await;
     recorder.record_site(&project).await;
+    recorder.record_files(&project).await;
     let (people, names) = openapi_people::record_examples().await;
     recorder.examples.extend(people);
     let text = names
@@ -312,7 +331,7 @@ async fn record_examples() -> String {
             text.replace(name, stable)
         });
     let text = with_stable_tokens(&with_stable_ids(&text));
-    with_stable_proofs(&with_stable_visitors(&text))
+    with_stable_proofs(&with_stable_visitors(&with_stable_files(&text)))
 }
 
 /// One example in a line, so that a change can be read.

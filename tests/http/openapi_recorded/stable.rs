@@ -54,6 +54,24 @@ pub(super) fn with_stable_visitors(text: &str) -> String {
     stable
 }
 
+/// Replaces each random file of a visitor by one and the same.
+pub(super) fn with_stable_files(text: &str) -> String {
+    let mut parts = text.split("file_");
+    let mut stable = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+        let is_random = part.len() - rest.len() == 26;
+        stable.push_str("file_");
+        stable.push_str(if is_random {
+            "0q8rx0q8rx0q8rx0q8rx0q8rx0"
+        } else {
+            ""
+        });
+        stable.push_str(if is_random { rest } else { part });
+    }
+    stable
+}
+
 /// Replaces each random token by one and the same.
 pub(super) fn with_stable_tokens(text: &str) -> String {
     let stable = "0q8Rx".repeat(9);

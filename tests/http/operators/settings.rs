@@ -46,6 +46,7 @@ async fn flags_beat_the_environment_beats_the_file_beats_defaults() {
     for line in [
         "base_url = \"http://localhost:8080\"",
         "sites_domain = \"localhost:8080\"",
+        "console_url = \"http://console.localhost:8080\"",
         "[limits]",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
@@ -111,6 +112,9 @@ async fn mistakes_in_settings_are_named() {
         ("sites_domain = ''", "sites_domain"),
         ("landing_host = 'me@example.com'", "landing_host"),
         ("landing_host = 'example.com:x'", "landing_host"),
+        ("console_url = 'console.example.com'", "console_url"),
+        ("console_url = 'http://localhost:1'", "base_url"),
+        ("[console]\nclient_id = 'a'", "[oauth]"),
         ("listen = 'nowhere'", "listen"),
         ("trusted_proxies = ['10.0.0.0/99']", "trusted_proxies"),
         ("this is no toml", "svc.toml"),

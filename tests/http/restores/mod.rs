@@ -274,7 +274,10 @@ async fn later_migrations_are_applied_again_without_their_rows() {
     assert_eq!(fixture.guest_names().await.len(), 3);
     assert_eq!(fixture.count("more").await, 3, "what was there is there");
     let tables = names(&fixture.detail().await["schema"]["tables"]);
-    assert_eq!(tables, ["guests", "more", "next", "svc_payments"]);
+    assert_eq!(
+        tables,
+        ["guests", "more", "next", "svc_files", "svc_payments"]
+    );
     assert_eq!(fixture.detail().await["warnings"], json!([]));
     assert_eq!(svc_check(&fixture).await, (json!([]), json!([])));
 }

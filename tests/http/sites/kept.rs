@@ -206,7 +206,8 @@ async fn a_backup_names_a_file_that_is_missing() {
     let digest = sha256(b"waits");
     let content = fixture.server.data().join("content");
     let held = disk::holding(&content, "waits");
-    std::fs::remove_file(content.join(&held[0])).unwrap();
+    let object = held.iter().find(|path| path.ends_with(&digest[2..]));
+    std::fs::remove_file(content.join(object.unwrap())).unwrap();
     let folder = TempDir::new().unwrap();
     let to = folder.path().join("backup");
     let back_up = ["backup", to.to_str().unwrap(), "--json"];

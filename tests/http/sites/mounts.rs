@@ -118,7 +118,7 @@ async fn a_site_answers_at_the_root_too() {
         "/readyz",
         "/_svc/nothing",
         "/site/_svc/nothing",
-        "/api/files/x",
+        "/api/nothing/x",
         "/docs%2findex.html",
         "/nothing",
     ] {

@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 24] = [
+const KEPT: [(&str, Option<&str>); 28] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -34,6 +34,10 @@ const KEPT: [(&str, Option<&str>); 24] = [
     ("host/backends/src/realtime/service.rs", None),
     ("host/backends/src/visitors/sessions.rs", None),
     (
+        "host/pages/src/deployments/files/visitors/mod.rs",
+        Some("what a file's id names never changes, and is read again after a minute"),
+    ),
+    (
         "host/pages/src/deployments/publication/runtime/mod.rs",
         Some("bytes by their digest, and the program's own scripts"),
     ),
@@ -44,6 +48,12 @@ const KEPT: [(&str, Option<&str>); 24] = [
     ("host/pages/src/deployments/serving/origins.rs", None),
     ("host/pages/src/deployments/blocked/mod.rs", None),
     ("host/pages/src/deployments/serving/page_cache.rs", None),
+    (
+        "host/pages/src/deployments/serving/site_files.rs",
+        Some(
+            "headers of one page, which counts only for as long as the page in memory is that one",
+        ),
+    ),
     (
         "host/pages/src/landing/mod.rs",
         Some("documents of the program and its settings"),
@@ -82,6 +92,14 @@ const KEPT: [(&str, Option<&str>); 24] = [
         Some("a subject's user never changes, and the address is the token's"),
     ),
     ("host/src/cluster/serving_node.rs", None),
+    (
+        "host/src/console/files.rs",
+        Some("files of the program, by their digests"),
+    ),
+    (
+        "host/src/console/mod.rs",
+        Some("the document of the program and its settings"),
+    ),
     ("host/src/server/mod.rs", None),
 ];
 

@@ -13,10 +13,26 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 11] = [
+const HTTP: [(&str, &str); 20] = [
     (
         "landing/mod.rs",
         "the form's page while guests are compiled, which is no page of the files that are made once",
+    ),
+    (
+        "activity/outcome.rs",
+        "how a request ended, for the log: read off its answer",
+    ),
+    (
+        "backends/calls/call_log.rs",
+        "the note of a call, which goes into the log when it is answered",
+    ),
+    (
+        "deployments/serving/request_log.rs",
+        "the layer around routes that writes their requests into the log",
+    ),
+    (
+        "stats/follow.rs",
+        "the end of the route of a log that is followed: a stream of events",
     ),
     (
         "mcp/transport.rs",
@@ -29,6 +45,26 @@ const HTTP: [(&str, &str); 11] = [
     (
         "deployments/serving/answer.rs",
         "the end of the page routes: from finished bytes to an answer",
+    ),
+    (
+        "deployments/serving/memory_answer.rs",
+        "the end of the routes of sites, where all of an answer is in memory",
+    ),
+    (
+        "deployments/serving/visitor_files.rs",
+        "the end of the routes of visitors' files: from a reader to a body",
+    ),
+    (
+        "visitor_files/form.rs",
+        "the body of an upload, read as it comes",
+    ),
+    (
+        "visitor_files/model.rs",
+        "the errors of an upload, of which a broken body's are the transfer's",
+    ),
+    (
+        "visitor_files/uploads.rs",
+        "an upload, whose body is read between two looks at what it may bring",
     ),
     (
         "deployments/serving/site_answer.rs",
@@ -343,6 +379,9 @@ fn is_path(code: &str) -> bool {
         "data/",
         "text/",
         "application/",
+        "image/",
+        "multipart/",
+        "resources/",
         "svc/",
         "./data",
         "svc.toml",

@@ -3,9 +3,10 @@
 use super::*;
 
 /// Files that make routes by a path, besides those of the description. The last one has the operators' listener, which is each node's own.
-const ROUTERS: [&str; 4] = [
+const ROUTERS: [&str; 5] = [
     "host/backends/src/visitors/dev/routes.rs",
     "host/platform/src/stripe/dev/routes.rs",
+    "host/src/router/console.rs",
     "host/src/router/mod.rs",
     "host/src/server/connections.rs",
 ];

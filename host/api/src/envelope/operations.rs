@@ -8,17 +8,15 @@ use crate::projects::requests::UpdateProject;
 use crate::projects::scope::AuthorizedProject;
 use crate::projects::views::ProjectView;
 
-/// Returns a project with its frontends and their views.
+/// Returns a project with its frontends and their views, and what its files take.
 pub async fn get(
     envelope: ProjectLifecycle,
     at: AuthorizedProject<Viewer>,
 ) -> Result<ProjectDetail, Problem> {
     let members = envelope.frontends().summaries(at.project.id).await?;
-    Ok(ProjectDetail::new(
-        &at.project,
-        members,
-        envelope.projects().config(),
-    ))
+    let storage = envelope.files().storage_of(&at.project).await?;
+    let config = envelope.projects().config();
+    Ok(ProjectDetail::new(&at.project, members, storage, config))
 }
 
 /// Changes a project.

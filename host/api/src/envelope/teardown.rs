@@ -1,16 +1,19 @@
 //! Changes a project with its contents, and deletes projects and workspaces: their addresses stop resolving at once, and the contents are
 //! then removed step by step.
 //!
-//! The order: frontends, backend, visitors, payments, the row of the project, and after all of its projects the row of the workspace.
+//! The order: frontends, backend, visitors, payments, activity, the row of the project, and after all of its projects the row of the workspace.
 //! Each step is a transaction that begins by reading the remaining contents, so that an interrupted teardown continues.
 
 use std::sync::Arc;
 
+use crate::activity::Activity;
 use crate::backends::Backends;
 use crate::control::ControlDatabase;
 use crate::control::audit::AuditAction;
 use crate::deployments::announce_home;
+use crate::deployments::files::ProjectFiles;
 use crate::deployments::frontends::Frontends;
+use crate::infra::Infra;
 use crate::payments::Payments;
 use crate::projects::model::ProjectChanges;
 use crate::projects::{self, Project, ProjectError, Projects};
@@ -28,30 +31,34 @@ pub struct ProjectLifecycle {
     workspaces: Workspaces,
     projects: Projects,
     frontends: Arc<Frontends>,
+    files: Arc<ProjectFiles>,
     backends: Arc<Backends>,
     visitors: Arc<Visitors>,
     payments: Arc<Payments>,
+    activity: Arc<Activity>,
 }
 
 impl ProjectLifecycle {
     pub fn new(
-        (control, clock): (ControlDatabase, Clock),
+        (infra, activity): (&Infra, Arc<Activity>),
         workspaces: Workspaces,
         projects: Projects,
-        frontends: Arc<Frontends>,
+        (frontends, files): (Arc<Frontends>, Arc<ProjectFiles>),
         backends: Arc<Backends>,
         visitors: Arc<Visitors>,
         payments: Arc<Payments>,
     ) -> Self {
         Self {
-            control,
-            clock,
+            control: infra.control.clone(),
+            clock: infra.clock.clone(),
             workspaces,
             projects,
             frontends,
+            files,
             backends,
             visitors,
             payments,
+            activity,
         }
     }
 
@@ -62,6 +69,10 @@ impl ProjectLifecycle {
     /// Returns the service of the pages that are published in projects.
     pub fn frontends(&self) -> &Frontends {
         &self.frontends
+    }
+
+    pub fn files(&self) -> &ProjectFiles {
+        &self.files
     }
 
     /// Changes a project. The sessions of its visitors whose provider it no longer offers end in the same transaction.
@@ -143,6 +154,8 @@ impl ProjectLifecycle {
         fault::point("teardown.visitors");
         self.payments.remove(project).await?;
         fault::point("teardown.payments");
+        self.activity.remove(project).await?;
+        fault::point("teardown.activity");
         self.projects.remove(project).await?;
         fault::point("teardown.removed");
         Ok(())

@@ -19,6 +19,17 @@ pub struct ProjectDetail {
     visits: VisitTotal,
     /// Frontends, oldest first.
     members: Vec<Member>,
+    /// Room for files: those of sites, those that wait for one, and those of visitors.
+    storage: StorageView,
+}
+
+/// Room that a project's files take.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct StorageView {
+    /// Bytes that they take, each distinct file once.
+    used_bytes: u64,
+    /// Most bytes that they may take.
+    limit_bytes: u64,
 }
 
 /// Sum of views.
@@ -59,13 +70,22 @@ impl From<FrontendSummary> for Member {
 
 impl ProjectDetail {
     /// A project with its members as it is answered.
-    pub fn new(project: &Project, members: Vec<FrontendSummary>, config: &Config) -> Self {
+    pub fn new(
+        project: &Project,
+        members: Vec<FrontendSummary>,
+        (used_bytes, limit_bytes): (u64, u64),
+        config: &Config,
+    ) -> Self {
         let members: Vec<Member> = members.into_iter().map(Member::from).collect();
         let total = members.iter().map(|member| member.visits).sum();
         Self {
             project: ProjectView::new(project, config),
             visits: VisitTotal { total },
             members,
+            storage: StorageView {
+                used_bytes,
+                limit_bytes,
+            },
         }
     }
 }

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -17,7 +18,7 @@ use super::arguments::ToolArguments;
 use super::auth::{self, RefusalForm, SenderIdentity};
 use super::results;
 use super::tools::{self, ToolCallOutcome};
-use super::tools_only::tools_only;
+use super::tools_only::{RESOURCE_METHODS, tools_only};
 use crate::control::audit::{AuditActor, with_optional_actor};
 use crate::http::context::HttpRequestContext;
 use crate::workspaces::Caller;
@@ -84,7 +85,10 @@ impl McpRequestHandler {
 
 impl ServerHandler for McpRequestHandler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .build();
         let name = Implementation::new("svc", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
@@ -140,11 +144,39 @@ impl ServerHandler for McpRequestHandler {
             Ok(value) => results::success_result(value),
             Err(problem) => {
                 problem.log(id);
-                results::failure_result(problem.document(&self.services.config.base_url, id))
+                results::failure_result(
+                    problem
+                        .document(&self.services.config.base_url, id)
+                        .to_value(),
+                )
             }
         }
         .into())
     }
 
-    tools_only!();
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(self.services.resources.list())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::default())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.services.resources.read(&request.uri).map(Into::into)
+    }
+
+    tools_only!(offered RESOURCE_METHODS);
 }

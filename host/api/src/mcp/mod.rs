@@ -11,6 +11,7 @@ mod backend_calls;
 mod framing;
 mod handler;
 mod json_members;
+pub mod resources;
 mod results;
 pub mod routes;
 pub mod tools;
@@ -19,8 +20,10 @@ mod transport;
 
 use std::sync::Arc;
 
+use self::resources::ResourceTexts;
 use crate::access::Authenticator;
 use crate::accounts::Accounts;
+use crate::activity::Activity;
 use crate::backends::calls::ActionCalls;
 use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
@@ -36,6 +39,7 @@ use crate::projects::domains::Domains;
 use crate::realtime::Realtime;
 use crate::releases::ProjectReleases;
 use crate::telemetry::ServerMetrics;
+use crate::visitor_files::VisitorFiles;
 use crate::visitors::Visitors;
 use svc_base::clock::Clock;
 
@@ -55,6 +59,7 @@ pub struct ToolServices {
     pub revisions: Arc<Revisions>,
     /// Visitors' sign-in and their profiles.
     pub visitors: Arc<Visitors>,
+    pub visitor_files: Arc<VisitorFiles>,
     pub backends: Arc<Backends>,
     /// Definitions of actions.
     pub definitions: Arc<ActionDefinitions>,
@@ -69,6 +74,10 @@ pub struct ToolServices {
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
     pub payments: Arc<Payments>,
+    /// Counts and logs of projects.
+    pub activity: Arc<Activity>,
+    /// Texts that agents may read.
+    pub resources: ResourceTexts,
     /// Large answers that wait for their readers.
     pub answers: HeldAnswerBudget,
     pub metrics: Arc<ServerMetrics>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::actions::ActionDefinitions;
 use super::judging::JudgedAction;
-use super::model::{ActionRemoval, BackendError, NewAction, StoredActionVersion};
+use super::model::{ActionRemoval, BackendError, NewAction, StoredActionVersion, takes_file};
 use super::store;
 use crate::access::run_while_client_waits;
 use crate::control::audit::AuditAction;
@@ -62,7 +62,11 @@ impl ActionDefinitionEffect {
     pub(super) fn compare(new: &JudgedAction, newest: Option<&StoredActionVersion>) -> Self {
         let new = &new.row;
         match newest {
-            Some(same) if same.checksum == new.checksum && same.defaults == new.defaults => {
+            Some(same)
+                if same.checksum == new.checksum
+                    && same.defaults == new.defaults
+                    && same.files == new.files =>
+            {
                 Self::Nothing
             }
             _ => Self::Version,
@@ -268,6 +272,7 @@ impl ActionDefinitions {
         self.backends.bring(id).await?;
         let old = self.stored_version(id, wanted.clone()).await?;
         let new = NewAction {
+            files: takes_file(&old.verdict).then(|| old.files.to_request()),
             defaults: old.defaults.to_json_values(),
             name: old.name,
             sql: old.sql,

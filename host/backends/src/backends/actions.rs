@@ -33,7 +33,9 @@ pub(super) struct ActionTextWeigher;
 impl Weighter<BackendId, Arc<ActionsByName>> for ActionTextWeigher {
     fn weight(&self, _: &BackendId, actions: &Arc<ActionsByName>) -> u64 {
         let weights = actions.values().map(|action| {
-            let defaults = action.row.defaults.len() + 64 * action.defaults.len();
+            let files = action.row.files.types.iter().map(|one| 64 + one.len());
+            let defaults =
+                action.row.defaults.len() + 64 * action.defaults.len() + files.sum::<usize>();
             verdicts::estimate_memory(&action.row.sql)
                 + 2 * u64::try_from(defaults).unwrap_or(u64::MAX / 4)
         });
@@ -175,6 +177,11 @@ impl ActionDefinitions {
             }
             _ => Ok(Arc::clone(action)),
         }
+    }
+
+    /// Returns an action that is in memory.
+    pub fn known_action(&self, id: BackendId, name: &str) -> Option<Arc<CallableAction>> {
+        self.actions.get(&id)?.get(name).map(Arc::clone)
     }
 
     /// Returns the actions of a backend, cached or loaded.

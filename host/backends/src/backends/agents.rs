@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use super::actions::ActionDefinitions;
-use super::model::{BackendDetail, BackendError, CallableAction, requires_identity};
+use super::model::{BackendDetail, BackendError, CallableAction, requires_identity, takes_file};
 use super::service::Backends;
 use super::store;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
+use svc_sandbox::AllowedStatement;
 
 impl Backends {
     /// Allows or forbids visitors' agents to call the actions of a project's backend.
@@ -42,7 +43,7 @@ impl ActionDefinitions {
         let later = |name: &str| after.is_none_or(|after| name > after);
         let open = actions.values().filter(|action| {
             let row = &action.row;
-            later(&row.name) && !requires_identity(&row.verdict)
+            later(&row.name) && is_tool(&row.verdict)
         });
         let mut open: Vec<_> = open.cloned().collect();
         open.sort_unstable_by(|a, b| a.row.name.cmp(&b.row.name));
@@ -59,9 +60,14 @@ impl ActionDefinitions {
         name: &str,
     ) -> Result<Option<Arc<CallableAction>>, BackendError> {
         match self.action(id, name).await {
-            Ok(action) => Ok(Some(action).filter(|a| !requires_identity(&a.row.verdict))),
+            Ok(action) => Ok(Some(action).filter(|a| is_tool(&a.row.verdict))),
             Err(BackendError::NoAction(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether visitors' agents may call a statement: it knows no visitor, and takes no file.
+fn is_tool(statement: &AllowedStatement) -> bool {
+    !requires_identity(statement) && !takes_file(statement)
 }

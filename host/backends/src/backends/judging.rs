@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use super::action_files::ActionFiles;
 use super::actions::{ActionDefinitions, statement_error};
 use super::defaults::ActionDefaults;
 use super::migrations::script_error;
@@ -250,6 +251,7 @@ impl ActionDefinitions {
         let (verdict, gate) = self.backends.verdicts.new_action(&new.sql, budget).await?;
         let defaults =
             ActionDefaults::new(&new.defaults, &verdict).map_err(BackendError::Invalid)?;
+        let files = ActionFiles::new(new.files, &verdict).map_err(BackendError::Invalid)?;
         Ok(JudgedAction {
             row: StoredActionVersion {
                 checksum: Digest::of(new.sql.as_bytes()).to_string(),
@@ -257,6 +259,7 @@ impl ActionDefinitions {
                 version: 1,
                 sql: new.sql,
                 defaults,
+                files,
                 note: new.note,
                 created_at: self.backends.infra.clock.now(),
                 verdict,

@@ -1,6 +1,7 @@
 //! Backends: one database per project, whose schema grows by migrations, and which visitors reach through named actions.
 
 mod action_changes;
+mod action_files;
 mod actions;
 mod agents;
 pub mod calls;
@@ -11,6 +12,8 @@ mod defaults;
 mod drift;
 mod dry_runs;
 pub mod export;
+mod file_changes;
+mod files;
 pub mod history;
 mod judging;
 mod migrations;
@@ -33,6 +36,7 @@ pub mod views;
 pub use action_changes::{
     ActionChangeTarget, ActionChanges, ChangedActions, apply as apply_action_changes,
 };
+pub use action_files::{ActionFiles, FilesRequest, PICTURE_SIZES};
 pub use actions::{ActionDefinitions, ActionVerdict};
 pub use defaults::ActionDefaults;
 pub use judging::{GatedBatch, JudgedAction, PendingSchema, PreparationError};

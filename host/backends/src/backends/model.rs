@@ -1,15 +1,17 @@
 //! Model of backends, actions and the ledger.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::action_files::{ActionFiles, FilesRequest};
 use super::defaults::ActionDefaults;
 use super::occupancy::RoomOccupancy;
 use crate::access::{AuthorizedCaller, ClientDisconnected, Editor, Viewer};
+use crate::activity::{ActionActivity, ProjectActivity};
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
@@ -24,6 +26,16 @@ pub const USER_ID_BIND: &str = "svc_user_id";
 pub const USER_EMAIL_BIND: &str = "svc_user_email";
 /// Reserved bind for the name of the signed-in visitor.
 pub const USER_NAME_BIND: &str = "svc_user_name";
+/// Reserved bind for the id of the file that is uploaded or downloaded.
+pub const FILE_BIND: &str = "svc_file";
+/// Reserved bind for the name of an uploaded file.
+pub const FILE_NAME_BIND: &str = "svc_file_name";
+/// Reserved bind for the media type of an uploaded file.
+pub const FILE_TYPE_BIND: &str = "svc_file_type";
+/// Reserved bind for the length of an uploaded file.
+pub const FILE_SIZE_BIND: &str = "svc_file_size";
+/// Reserved bind for the SHA-256 of an uploaded file.
+pub const FILE_SHA256_BIND: &str = "svc_file_sha256";
 /// Maximum length of a note, in characters.
 pub const MAX_NOTE_CHARS: usize = 1_000;
 /// Maximum number of actions in a batch.
@@ -66,6 +78,8 @@ pub struct StoredActionVersion {
     pub sql: String,
     /// Values of binds that a call may leave out.
     pub defaults: ActionDefaults,
+    /// Rules for the files of visitors.
+    pub files: ActionFiles,
     /// SHA-256 of the SQL, in hexadecimal.
     pub checksum: String,
     pub note: Option<String>,
@@ -87,6 +101,22 @@ pub struct CallableAction {
     pub defaults: Params,
     /// Measured duration of the statement.
     pub timing: Arc<StatementTiming>,
+    /// Counters for the owner, found at the first call.
+    activity: OnceLock<Option<Arc<ActionActivity>>>,
+}
+
+impl CallableAction {
+    /// Returns the counters of the action in its project; `None` if it is not counted apart.
+    pub fn activity(&self, project: &ProjectActivity) -> Option<&ActionActivity> {
+        let found = self.activity.get_or_init(|| project.action(&self.row.name));
+        found.as_deref()
+    }
+
+    /// Returns the name of the action, as its counters in the project have it.
+    pub fn counted_name(&self, project: &ProjectActivity) -> Arc<str> {
+        let counters = self.activity(project);
+        counters.map_or_else(|| self.row.name.as_str().into(), |it| Arc::clone(it.name()))
+    }
 }
 
 impl From<StoredActionVersion> for CallableAction {
@@ -97,6 +127,7 @@ impl From<StoredActionVersion> for CallableAction {
             statement: statement.into(),
             defaults: row.defaults.to_params(),
             timing: Arc::default(),
+            activity: OnceLock::new(),
             row,
         }
     }
@@ -105,7 +136,12 @@ impl From<StoredActionVersion> for CallableAction {
 /// Lists the params of a call, without the reserved ones.
 pub fn param_names(statement: &AllowedStatement) -> impl Iterator<Item = &String> {
     let binds = statement.binds.iter();
-    binds.filter(|bind| !is_identity(bind))
+    binds.filter(|bind| !is_identity(bind) && !is_file_bind(bind))
+}
+
+/// Whether a statement stores or gives a file of a visitor: only the routes of files call it.
+pub fn takes_file(statement: &AllowedStatement) -> bool {
+    statement.binds.iter().any(|bind| is_file_bind(bind))
 }
 
 /// Whether a statement needs a signed-in visitor.
@@ -115,6 +151,13 @@ pub fn requires_identity(statement: &AllowedStatement) -> bool {
 
 pub fn is_writing_statement(statement: &AllowedStatement) -> bool {
     statement.kind != StatementKind::Read
+}
+
+fn is_file_bind(bind: &str) -> bool {
+    matches!(
+        bind,
+        FILE_BIND | FILE_NAME_BIND | FILE_TYPE_BIND | FILE_SIZE_BIND | FILE_SHA256_BIND
+    )
 }
 
 fn is_identity(bind: &str) -> bool {
@@ -129,6 +172,8 @@ pub struct NewAction {
     pub note: Option<String>,
     /// Values of binds that a call may leave out, as JSON.
     pub defaults: Vec<(String, Box<RawValue>)>,
+    /// Rules for the files of visitors, if there are any.
+    pub files: Option<FilesRequest>,
     /// Version that the action must have; 0 for one that must not exist.
     pub expected_version: Option<u64>,
 }
@@ -311,6 +356,9 @@ pub enum BackendError {
         /// Params without a bind.
         extra: Vec<String>,
     },
+    /// The action stores or gives files, and is called elsewhere.
+    #[error("{0} is called by the routes of files")]
+    FileAction(String),
     /// A call sets a reserved param.
     #[error("{0} is given by the platform")]
     ReservedParam(String),

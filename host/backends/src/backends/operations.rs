@@ -177,7 +177,7 @@ pub async fn query(
     let query = input.checked()?;
     let access = QueryAccess::of(at.at.authority, query.read_only);
     let answer = actions.query(at.backend.id, query.sql, query.params, access);
-    Ok(answer.await?)
+    Ok(answer.await?.json)
 }
 
 /// Calls actions in one transaction, as visitors do.
@@ -191,7 +191,9 @@ pub async fn batch(
 ) -> Result<Vec<u8>, Problem> {
     let ops = check_ops(input.ops)?;
     let by = input.by.map(As::checked).transpose()?;
-    Ok(actions.batch(at.backend.id, ops, by.as_ref()).await?)
+    let mut rows = Vec::new();
+    let done = actions.batch(at.backend.id, ops, by.as_ref(), &mut rows);
+    Ok(done.await?.json)
 }
 
 /// Lists the moments that a database can be restored to.

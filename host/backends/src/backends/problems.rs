@@ -106,6 +106,9 @@ impl From<&BackendError> for Problem {
             )
             .with("missing", missing.clone())
             .with("extra", extra.clone()),
+            BackendError::FileAction(name) => invalid_request(format!(
+                "The action `{name}` has `:svc_file`, so it is called by the routes of files alone: POST or GET /{{slug}}/api/files/{name}."
+            )),
             BackendError::ReservedParam(name) => Self::new(
                 ProblemCode::ReservedParam,
                 format!(
@@ -237,6 +240,14 @@ fn statement_problem(error: StatementRunError) -> Problem {
         StatementRunError::TooMuchSpace => Problem::new(
             ProblemCode::QueryTimeout,
             "The statement needed more temporary space than one may use, and was undone. Sort or join less at once.",
+        ),
+        StatementRunError::NothingWritten => Problem::new(
+            ProblemCode::UploadRefused,
+            "The action wrote no row, so the file is refused, and nothing was kept.",
+        ),
+        StatementRunError::AlreadyUploaded => Problem::new(
+            ProblemCode::IdempotencyConflict,
+            "An upload with this Idempotency-Key is under way. Send it again in a moment.",
         ),
         StatementRunError::ResultTooLarge => Problem::new(
             ProblemCode::PayloadTooLarge,

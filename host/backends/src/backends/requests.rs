@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::action_files::FilesRequest;
 use super::calls::requests::{NamedParams, SqlValue};
 use super::model::{MAX_BATCH, MAX_NOTE_CHARS, NewAction};
 use super::service::NewBackend;
@@ -90,6 +91,8 @@ pub struct ActionRequest {
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
     pub(super) defaults: NamedParams<Box<RawValue>>,
+    /// An extension. Rules for files of visitors, for an action with `:svc_file`. Changed ones are a new version.
+    pub files: Option<FilesRequest>,
     /// An extension. Version that the action must have; 0: there is none yet.
     #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 0)]
@@ -103,6 +106,7 @@ impl From<ActionRequest> for NewAction {
             sql: request.sql,
             note: request.note,
             defaults: request.defaults.0,
+            files: request.files,
             expected_version: request.expected_version,
         }
     }

@@ -7,6 +7,7 @@ use quick_cache::sync::Cache;
 
 use super::actions::ActionCache;
 use super::drift;
+use super::file_changes::FileChanges;
 use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::{RoomOccupancy, RoomOccupancySource};
 use super::store;
@@ -41,6 +42,8 @@ pub struct Backends {
     rooms: Arc<dyn RoomOccupancySource>,
     /// Tables of payments, and which are behind.
     pub(super) mirrors: super::mirror::Mirrors,
+    /// Backends whose files of visitors may have changed.
+    pub(super) file_changes: FileChanges,
 }
 
 /// Backend to create.
@@ -82,6 +85,7 @@ impl Backends {
             migration_locks: super::migrations::MigrationLocks::default(),
             rooms,
             mirrors: super::mirror::Mirrors::default(),
+            file_changes: FileChanges::default(),
             infra,
             capacity,
         })

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::action_files::ActionFiles;
 use super::actions::ActionVerdict;
 use super::defaults::ActionDefaults;
 use super::model::{ActionConflict, Backend, BackendError, LedgerEntry, StoredActionVersion};
@@ -16,12 +17,12 @@ use svc_sandbox::AllowedStatement;
 /// Bytes of a version of an action, in SQL.
 const ACTION_BYTES: &str =
     "octet_length(sql) + coalesce(octet_length(note), 0) + coalesce(octet_length(defaults), 0)
-    + octet_length(verdict) + octet_length(name)";
+    + coalesce(octet_length(files), 0) + octet_length(verdict) + octet_length(name)";
 /// Bytes that an ended action counts for beside its name. A version of an action takes more, so that an end always frees some.
 const ENDED_ACTION_BYTES: u64 = 32;
 /// Columns of a version of an action.
 const ACTION_COLUMNS: &str =
-    "name, version, sql, defaults, checksum, note, created_at, verdict, gate";
+    "name, version, sql, defaults, files, checksum, note, created_at, verdict, gate";
 
 const SELECT_BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
@@ -274,8 +275,9 @@ pub(super) fn bytes_freed_by_end(
 pub(super) fn action_bytes(new: &StoredActionVersion) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
     let defaults = new.defaults.column().map_or(0, str::len);
+    let files = new.files.column().map_or(0, |files| files.len());
     let verdict = verdict_json(&new.verdict).len();
-    let bytes = new.sql.len() + note + defaults + verdict + new.name.len();
+    let bytes = new.sql.len() + note + defaults + files + verdict + new.name.len();
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
@@ -294,11 +296,13 @@ fn action_from_row(row: &Row<'_>) -> rusqlite::Result<StoredActionVersion> {
     let verdict: String = row.get("verdict")?;
     let verdict: AllowedStatement =
         serde_json::from_str(&verdict).map_err(|_| rusqlite::Error::InvalidQuery)?;
+    let files: Option<String> = row.get("files")?;
     Ok(StoredActionVersion {
         name: row.get("name")?,
         version: row.get("version")?,
         sql: row.get("sql")?,
         defaults: ActionDefaults::from_column(row.get("defaults")?),
+        files: ActionFiles::from_column(files.as_deref()).ok_or(rusqlite::Error::InvalidQuery)?,
         checksum: row.get("checksum")?,
         note: row.get("note")?,
         created_at: row.get("created_at")?,
@@ -417,8 +421,8 @@ pub(super) fn insert_action(
 ) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO actions
-            (backend_id, name, version, sql, defaults, checksum, note, created_at, verdict, gate)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            (backend_id, name, version, sql, defaults, files, checksum, note, created_at, verdict, gate)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
         id,
@@ -426,6 +430,7 @@ pub(super) fn insert_action(
         new.version,
         new.sql,
         new.defaults.column(),
+        new.files.column(),
         new.checksum,
         new.note,
         new.created_at,

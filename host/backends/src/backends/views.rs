@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::action_files::ActionFiles;
 use super::calls::requests::SqlValue;
 use super::changes::SchemaDifference;
 use super::defaults::ActionDefaults;
@@ -10,7 +11,7 @@ use super::model::{
     BackendDetail, DryRunEffect, LedgerEntry, MigrationStatus, RecordedMigration,
     StoredActionVersion,
 };
-use super::model::{param_names, requires_identity};
+use super::model::{param_names, requires_identity, takes_file};
 use crate::config::Config;
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
@@ -116,6 +117,9 @@ pub struct ActionView {
     /// Values of params that a call may leave out. An extension.
     #[schema(value_type = std::collections::HashMap<String, SqlValue>)]
     defaults: ActionDefaults,
+    /// Rules for files of visitors, of an action that takes or gives them. An extension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<ActionFiles>,
     /// The values that a call names, in order of first appearance.
     params: Vec<String>,
     /// Whether it changes rows.
@@ -143,6 +147,9 @@ pub struct ActionVersionView {
     /// Values of params that a call may leave out.
     #[schema(value_type = std::collections::HashMap<String, SqlValue>)]
     defaults: ActionDefaults,
+    /// Rules for files of visitors, of an action that takes or gives them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<ActionFiles>,
     /// Note of the author.
     note: Option<String>,
     /// SHA-256 of `sql`, in hexadecimal.
@@ -181,6 +188,7 @@ impl From<StoredActionVersion> for ActionVersionView {
             version: version.version,
             sql: version.sql,
             defaults: version.defaults,
+            files: takes_file(&version.verdict).then_some(version.files),
             note: version.note,
             checksum: version.checksum,
             created_at: version.created_at,
@@ -336,6 +344,7 @@ impl From<&StoredActionVersion> for ActionView {
             version: action.version,
             sql: action.sql.clone(),
             defaults: action.defaults.clone(),
+            files: takes_file(&action.verdict).then(|| action.files.clone()),
             params: param_names(&action.verdict).cloned().collect(),
             kind: action.verdict.kind,
             returns_rows: action.verdict.returns_rows,

@@ -18,6 +18,7 @@ use crate::access::{Editor, Viewer};
 use crate::config::Config;
 use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages::{self, ServedPage};
+use crate::deployments::serving::request_log::LogNote;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{UnparsedQuery, UnreadBody, invalid_request};
 use crate::http::held_answers::HeldAnswerBudget;
@@ -223,6 +224,7 @@ pub async fn checkout(
         })?,
     };
     let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
+    let user_id = buyer.user.as_ref().map(|user| user.user_id.clone());
     let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
     let mut response = if negotiate::accepts_by_name(&headers, "application/json") {
@@ -230,6 +232,10 @@ pub async fn checkout(
     } else {
         (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()
     };
+    response.extensions_mut().insert(LogNote {
+        user_id,
+        ..LogNote::default()
+    });
     let headers = response.headers_mut();
     if let Some(token) = begun.token {
         let set = (&*token, state.config.secure);

@@ -2,7 +2,7 @@
 
 use super::buyer::Buyer;
 use super::checkout::CheckoutLocks;
-use super::model::{COOKIE_SECONDS, CheckoutSession, PaymentError};
+use super::model::{COOKIE_SECONDS, CheckoutSession, PaymentError, Status};
 use super::verdict::verdict;
 use super::views::MatchedBy;
 use super::{cancellations, cookie_links, store};
@@ -12,7 +12,8 @@ use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
 use crate::stripe::{
-    EventConsumer, EventReference, EventSubject, RelatedEvents, StripeClient, ledger,
+    EventConsumer, EventConsumption, EventReference, EventSubject, RelatedEvents, StripeClient,
+    ledger,
 };
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, SessionId};
@@ -276,7 +277,7 @@ impl EventConsumer for Payments {
         tx: &Tx<'_>,
         found: &RelatedEvents,
         now: Timestamp,
-    ) -> Result<bool, control::Error> {
+    ) -> Result<EventConsumption, control::Error> {
         let mut sessions: Vec<CheckoutSession> = Vec::new();
         for reference in &found.references {
             let session = match (reference.as_session(), reference.as_object()) {
@@ -292,10 +293,17 @@ impl EventConsumer for Payments {
         if sessions.is_empty() {
             cancellations::consume(tx, found, now)?;
         }
+        let mut paid = Vec::new();
         for session in &sessions {
             let said = verdict(&session.terms(), found.events());
             store::set_verdict(tx, session, &said, now)?;
+            if said.status == Status::Paid && session.status != Status::Paid {
+                paid.push(session.project);
+            }
         }
-        Ok(!sessions.is_empty())
+        Ok(EventConsumption {
+            claimed: !sessions.is_empty(),
+            paid,
+        })
     }
 }

@@ -18,6 +18,7 @@ use crate::access::{Editor, Viewer};
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
 use crate::deployments::serving::PageService;
+use crate::deployments::serving::request_log::LogNote;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{UnparsedQuery, UnreadBody, invalid_request};
 use crate::http::origin;
@@ -109,9 +110,15 @@ pub async fn join(
     let id = Arc::new(client.with_visitor(session.as_deref()));
     let span =
         tracing::debug_span!("socket", request = %context.request_id, slug, room, client = &**id);
-    let (response, accepted) = upgrade.accept();
+    let (mut response, accepted) = upgrade.accept();
+    let user_id = session.as_ref().map(|session| session.visitor.to_string());
     let sign_in = session.map(|session| (Arc::clone(&rooms.realtime.identified), session));
-    tokio::spawn(socket::serve(accepted, ticket, id, sign_in).instrument(span));
+    let place = (ticket, page.activity.clone());
+    tokio::spawn(socket::serve(accepted, place, id, sign_in).instrument(span));
+    response.extensions_mut().insert(LogNote {
+        user_id,
+        ..LogNote::default()
+    });
     Ok(response)
 }
 

@@ -8,13 +8,14 @@ use super::identified::SessionSockets;
 use super::meter::{FrameDecision, SocketRateMeter};
 use super::protocol::{self, MessageRefusal};
 use super::room::ClientLiveness;
+use crate::activity::PageActivity;
 use crate::http::websocket::{AcceptedUpgrade, CloseReason, Outbox, SocketEvent, frame};
 use crate::visitors::VisitorSession;
 
 /// Serves a socket after the handshake. With `sign_in` it shows the signed-in visitor, and is closed when the session ends.
 pub(super) async fn serve(
     accepted: AcceptedUpgrade,
-    ticket: RoomMembership,
+    (ticket, activity): (RoomMembership, Option<Arc<PageActivity>>),
     id: Arc<RoomClient>,
     sign_in: Option<(Arc<SessionSockets>, Arc<VisitorSession>)>,
 ) {
@@ -33,6 +34,7 @@ pub(super) async fn serve(
             let mut visitor = RoomFrameHandler {
                 meter: SocketRateMeter::new(ticket.hub().limits.messages_per_second, now),
                 ticket: &ticket,
+                activity: activity.as_deref(),
                 id: &id,
                 outbox: &outbox,
                 life: &life,
@@ -49,6 +51,8 @@ pub(super) async fn serve(
 /// Handler of the client's frames.
 struct RoomFrameHandler<'a> {
     ticket: &'a RoomMembership,
+    /// Counters of the page that the socket was opened from.
+    activity: Option<&'a PageActivity>,
     id: &'a Arc<RoomClient>,
     outbox: &'a Outbox,
     life: &'a ClientLiveness,
@@ -58,7 +62,8 @@ struct RoomFrameHandler<'a> {
 impl RoomFrameHandler<'_> {
     fn take(&mut self, incoming: SocketEvent<'_>) -> Result<(), CloseReason> {
         let hub = self.ticket.hub();
-        let now = hub.now().elapsed;
+        let time = hub.now();
+        let now = time.elapsed;
         let text = match incoming {
             SocketEvent::Pong => {
                 self.life.record_alive(now);
@@ -75,6 +80,9 @@ impl RoomFrameHandler<'_> {
             (FrameDecision::Sustained, _) => return Err(CloseReason::FLOOD),
             (FrameDecision::Accepted, Ok(message)) => {
                 hub.publish(&self.ticket.room, &message, Some(self.id));
+                if let Some(activity) = self.activity {
+                    activity.count_message(time.at);
+                }
                 return Ok(());
             }
             (FrameDecision::Accepted, Err(refusal)) => refusal,

@@ -145,7 +145,8 @@ impl Visitors {
         )
     }
 
-    /// Handles a provider's answer; returns the URL for the browser: the completion of the sign-in, or its page with an error.
+    /// Handles a provider's answer; returns the URL for the browser, which is the completion of the sign-in or its page with an error,
+    /// and the slug of the page.
     ///
     /// # Errors
     /// `UnknownSignIn`; `Gone` and other errors of the frontend that the sign-in began on.
@@ -154,19 +155,18 @@ impl Visitors {
         provider: &str,
         answer: CallbackQuery,
         browser: Option<&str>,
-    ) -> Result<String, VisitorError> {
+    ) -> Result<(String, String), VisitorError> {
         let state = answer.state.as_deref();
         let sign_in = state
             .and_then(|state| self.states.open(state))
             .ok_or(VisitorError::UnknownSignIn)?;
         let page = self.sign_in_page_of(&sign_in).await?;
-        match self
-            .verify_callback(&page, &sign_in, provider, &answer, browser)
-            .await
-        {
-            Ok(visitor) => self.issue_ticket(&page, sign_in, visitor),
-            Err(failure) => Ok(self.fail_sign_in(&page.origin, &sign_in, &failure)),
-        }
+        let verified = self.verify_callback(&page, &sign_in, provider, &answer, browser);
+        let location = match verified.await {
+            Ok(visitor) => self.issue_ticket(&page, sign_in, visitor)?,
+            Err(failure) => self.fail_sign_in(&page.origin, &sign_in, &failure),
+        };
+        Ok((location, page.mounts.slug().to_owned()))
     }
 
     /// Verifies that an answer belongs to a sign-in, and returns the visitor that the provider has identified.

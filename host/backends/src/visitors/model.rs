@@ -176,6 +176,14 @@ macro_rules! auth_errors {
         }
 
         impl SignInError {
+            /// Returns the error of a code.
+            pub fn find_by_code(code: &str) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$name),)+
+                    _ => None,
+                }
+            }
+
             /// Returns the code.
             pub fn code(self) -> &'static str {
                 match self {

@@ -1,11 +1,11 @@
-//! Operations of owners on visitors.
+//! Operations of owners on visitors. Their erasure, which may take their files along, is with these.
 
 use std::sync::Arc;
 
 use super::Visitors;
 use super::requests::ListVisitors;
 use super::views::VisitorList;
-use crate::access::{Editor, Viewer};
+use crate::access::Viewer;
 use crate::http::problem::Problem;
 use crate::projects::scope::AuthorizedProject;
 
@@ -27,14 +27,4 @@ pub async fn list(
         next_cursor: last.filter(|_| more),
         visitors: found.into_iter().map(Into::into).collect(),
     })
-}
-
-/// Erases a visitor's profile and sessions. An unknown visitor is no error.
-pub async fn forget(
-    visitors: Arc<Visitors>,
-    at: AuthorizedProject<Editor>,
-    user_id: String,
-) -> Result<(), Problem> {
-    visitors.forget(at.project.id, user_id).await?;
-    Ok(())
 }

@@ -3,6 +3,7 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::model::SignInError;
 use crate::deployments::serving::PageMounts;
 
 /// Maximum length, in bytes.
@@ -52,6 +53,14 @@ pub(super) fn url_with_error(origin: &str, path: &str, code: &str) -> String {
     };
     url.query_pairs_mut().append_pair(ERROR_PARAMETER, code);
     format!("{origin}{}", without_origin(&url))
+}
+
+/// Returns the error that a URL for the browser leads back with, if the sign-in has failed.
+pub(super) fn error_of(location: &str) -> Option<SignInError> {
+    let url = Url::parse(location).ok()?;
+    let mut pairs = url.query_pairs();
+    let (_, code) = pairs.find(|(name, _)| name == ERROR_PARAMETER)?;
+    SignInError::find_by_code(&code)
 }
 
 fn without_origin(url: &Url) -> String {
@@ -122,6 +131,9 @@ mod tests {
             ("/book#c", "https://a.example:444/book?auth_error=e#c"),
         ] {
             assert_eq!(url_with_error(ORIGIN, path, "e"), expected);
+            let failed = url_with_error(ORIGIN, path, "state_invalid");
+            assert_eq!(error_of(&failed), Some(SignInError::StateInvalid));
+            assert_eq!(error_of(expected), None);
         }
     }
 }

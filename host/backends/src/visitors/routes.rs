@@ -10,10 +10,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use super::flow::{SignInRequest, SignInStart};
 use super::kinds::CallbackQuery;
 use super::requests::ListVisitors;
-use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
-use super::{Visitors, cookies, flow, operations, pages, sessions};
-use crate::access::{Editor, Viewer, run_to_completion};
+use super::{Visitors, cookies, flow, operations, pages, return_to, sessions};
+use crate::access::{Viewer, run_to_completion};
+use crate::deployments::serving::request_log::LogNote;
 use crate::http::NOSNIFF;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{CheckedBodyLength, UnparsedQuery};
@@ -72,7 +72,7 @@ pub async fn login(
         SignInStart::Choose { offered, return_to } => {
             html_response(&pages::provider_choice_page(&slug, &offered, &return_to))
         }
-        SignInStart::Return(location) => redirect_response(&location),
+        SignInStart::Return(location) => return_response(&location, &slug),
         SignInStart::Redirect { location, browser } => {
             let mut response = redirect_response(&location);
             let cookie = cookies::browser_cookie(&browser, secure)?;
@@ -123,7 +123,8 @@ pub async fn callback(
             .handle_callback(&provider, answer, browser.as_deref())
             .await
     };
-    Ok(redirect_response(&run_to_completion(taking).await?))
+    let (location, slug) = run_to_completion(taking).await?;
+    Ok(return_response(&location, &slug))
 }
 
 /// Complete a sign-in
@@ -155,14 +156,24 @@ pub async fn complete(
     let set_cookies =
         |token: String| cookies::session_cookies(&mounts, &deployment, &token, secure);
     let before = cookies::session_token(&headers, &deployment, secure).map(sessions::hash_token);
+    let service = Arc::clone(&visitors);
     let completing = async move {
         let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
-        visitors.complete(&page, ticket, browser, before).await
+        service.complete(&page, ticket, browser, before).await
     };
     let (token, location) = run_to_completion(completing).await?;
-    let mut response = redirect_response(&location);
-    for cookie in token.map_or_else(|| Ok(Vec::new()), set_cookies)? {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
+    let mut response = return_response(&location, &slug);
+    if let Some(token) = token {
+        // For the log alone, which may do without it.
+        let session = visitors.session(sessions::hash_token(&token)).await;
+        let session = session.ok().flatten();
+        response.extensions_mut().insert(LogNote {
+            user_id: session.map(|session| session.visitor.to_string()),
+            ..LogNote::default()
+        });
+        for cookie in set_cookies(token)? {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
     }
     Ok(response)
 }
@@ -266,32 +277,6 @@ pub async fn list(
     operations::list(visitors, at, input).await.map(Json)
 }
 
-/// Forget a visitor
-///
-/// An extension. What the platform knows of them is erased and their sessions end; rows that actions have written stay. One who is not there is
-/// answered alike. A new sign-in gets a new id.
-#[utoipa::path(
-    operation_id = "forget_visitor",
-    delete, path = "/api/v1/projects/{id}/visitors/{user_id}", tag = "projects",
-    params(
-        ("id" = String, Path, description = "The project."),
-        ("user_id" = String, Path, description = "The visitor.")
-    ),
-    responses((status = 204, description = "Forgotten.")),
-    extensions(("x-problems" = json!("owner forbidden not_found"))),
-    security(("bearer" = []))
-)]
-pub async fn forget(
-    State(visitors): State<Arc<Visitors>>,
-    at: AuthorizedProject<Editor>,
-    Path(path): Path<VisitorPath>,
-    query: UnparsedQuery,
-) -> Result<StatusCode, Problem> {
-    query.none()?;
-    operations::forget(visitors, at, path.user_id).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
 /// Returns the value of a query parameter that may be sent at most once.
 pub(super) fn single_query_value(
     query: Option<&str>,
@@ -319,6 +304,19 @@ pub(super) fn redirect_response(location: &str) -> Response {
     };
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(REFERRER_POLICY, NO_REFERRER);
+    response
+}
+
+/// Redirects a browser on, or back to the page at a slug; the log is told of a sign-in that has failed.
+pub(super) fn return_response(location: &str, slug: &str) -> Response {
+    let mut response = redirect_response(location);
+    if let Some(error) = return_to::error_of(location) {
+        response.extensions_mut().insert(LogNote {
+            code: Some(error.code()),
+            slug: Some(slug.to_owned()),
+            ..LogNote::default()
+        });
+    }
     response
 }
 

@@ -107,11 +107,10 @@ impl Visitors {
     }
 
     /// Erases a visitor's profile and sessions; returns whether there was one.
-    pub(super) async fn forget(
-        &self,
-        project: ProjectId,
-        id: String,
-    ) -> Result<bool, VisitorError> {
+    ///
+    /// # Errors
+    /// Errors of the database; then nothing is erased.
+    pub async fn forget(&self, project: ProjectId, id: String) -> Result<bool, VisitorError> {
         let now = self.infra.clock.now();
         let forgotten = self
             .infra

@@ -145,7 +145,7 @@ pub(super) fn is_own_origin(config: &Config, host: &HostKind, page: &ServedPage)
         HostKind::Project(label) => label == host_label,
         HostKind::Domain(host) => host.domain.host_label == *host_label,
         HostKind::Sites => config.sites_domain.is_none(),
-        HostKind::Api | HostKind::Preview(_) | HostKind::Landing => false,
+        HostKind::Api | HostKind::Preview(_) | HostKind::Landing | HostKind::Console => false,
     }
 }
 
@@ -215,7 +215,7 @@ impl Visitors {
         Ok(self.session(session.key).await?.is_some())
     }
 
-    async fn session(
+    pub(super) async fn session(
         &self,
         key: SessionTokenHash,
     ) -> Result<Option<Arc<VisitorSession>>, control::Error> {

@@ -1,6 +1,7 @@
 //! HTTP client for the server's REST API. Failures describe a missing or unexpected answer.
 
 mod failures;
+mod stream;
 
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub(super) struct ApiRequestBuilder<'a> {
     bearer: Option<String>,
     /// Idempotency key; one is made at random if the endpoint needs it.
     key: Option<String>,
+    /// Id after whose event a stream of events begins; `None` for an answer that is no stream.
+    events: Option<String>,
 }
 
 impl ApiClient {
@@ -205,6 +208,7 @@ impl ApiClient {
             bytes: None,
             bearer: self.target.credential.clone(),
             key: None,
+            events: None,
         }
     }
 
@@ -446,9 +450,16 @@ impl ApiRequestBuilder<'_> {
         authorization: Option<HeaderValue>,
     ) -> reqwest::RequestBuilder {
         let client = &self.api.client;
+        let accept = match &self.events {
+            Some(_) => "text/event-stream",
+            None => "application/json",
+        };
         let mut request = client
             .request(self.call.method.clone(), self.url.clone())
-            .header(header::ACCEPT, "application/json");
+            .header(header::ACCEPT, accept);
+        if let Some(after) = &self.events {
+            request = request.header("last-event-id", after);
+        }
         if let Some(value) = authorization {
             request = request.header(header::AUTHORIZATION, value);
         }

@@ -7,6 +7,7 @@ use super::pages::LocalPage;
 use super::prices::{Interval, PriceEntry};
 use super::remote_state::{RemoteAction, RemoteFrontend, RemotePrice};
 use crate::actions::ActionFile;
+use crate::file_rules::{self, FileRules};
 use svc_base::digest::Digest;
 
 /// Text of a page.
@@ -23,6 +24,9 @@ pub(super) struct ActionText {
     pub(super) checksum: String,
     #[serde(default)]
     pub(super) defaults: Map<String, Value>,
+    /// Rules for visitors' files, without what goes without saying.
+    #[serde(default)]
+    pub(super) files: FileRules,
 }
 
 /// Terms of a price.
@@ -62,6 +66,7 @@ impl ActionText {
         Self {
             checksum: Digest::of(action.sql.as_bytes()).to_string(),
             defaults: action.defaults.clone(),
+            files: file_rules::plain(&action.files),
         }
     }
 
@@ -70,6 +75,7 @@ impl ActionText {
         Self {
             checksum: action.checksum.clone(),
             defaults: action.defaults.clone(),
+            files: file_rules::plain(&action.files()),
         }
     }
 }

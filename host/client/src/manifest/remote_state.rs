@@ -10,6 +10,7 @@ use super::{Manifest, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::Result;
+use crate::file_rules::FileRules;
 use crate::projects::{self, RemoteProject};
 use crate::sites::RemoteSite;
 
@@ -86,7 +87,16 @@ pub(super) struct RemoteAction {
     pub(super) checksum: String,
     #[serde(default)]
     pub(super) defaults: Map<String, Value>,
+    /// Rules for visitors' files; an action that has nothing to do with them has none.
+    files: Option<FileRules>,
     pub(super) created_at: Option<String>,
+}
+
+impl RemoteAction {
+    /// Rules for visitors' files.
+    pub(super) fn files(&self) -> FileRules {
+        self.files.clone().unwrap_or_default()
+    }
 }
 
 /// State of the rooms.

@@ -16,6 +16,8 @@ pub(super) enum FolderTemplate {
     GuestBook,
     /// Cards in columns for people who sign in, and who is here.
     Board,
+    /// An album to which visitors who sign in add their pictures.
+    Pictures,
     /// A form, and a page with what was answered.
     Survey,
     /// Pages of documents with diagrams.
@@ -37,6 +39,10 @@ const BOARD: &[(&str, &str)] = template_files!(
     "board": "svc.toml" "board.html" "migrations/0001_cards.sql" "actions/cards.sql" "actions/add_card.sql"
     "actions/move_card.sql" "actions/rename_card.sql" "actions/remove_card.sql" "README.md"
 );
+const PICTURES: &[(&str, &str)] = template_files!(
+    "pictures": "svc.toml" "pictures.html" "migrations/0001_photos.sql" "actions/add.sql" "actions/latest.sql"
+    "actions/mine.sql" "actions/remove.sql" "actions/see.sql" "README.md"
+);
 const SURVEY: &[(&str, &str)] = template_files!(
     "survey": "svc.toml" "survey.html" "results.html" "migrations/0001_answers.sql" "actions/answer.sql"
     "actions/counts.sql" "actions/summary.sql" "actions/comments.sql" "README.md"
@@ -52,6 +58,7 @@ impl FolderTemplate {
             Self::Blank => "blank",
             Self::GuestBook => "guest-book",
             Self::Board => "board",
+            Self::Pictures => "pictures",
             Self::Survey => "survey",
             Self::Docs => "docs",
         }
@@ -63,6 +70,7 @@ impl FolderTemplate {
             Self::Blank => BLANK,
             Self::GuestBook => GUEST_BOOK,
             Self::Board => BOARD,
+            Self::Pictures => PICTURES,
             Self::Survey => SURVEY,
             Self::Docs => DOCS,
         };

@@ -15,6 +15,7 @@ use super::catalog::query_rows;
 use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{StatementRunError, disk_error, internal_error};
+use super::files_tables::FILES_TABLES_SQL;
 use super::history::{HistoryLimitExceeded, HistoryMoments, has_expired_moments};
 use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::migrate::{MigrationScript, MigrationScriptError, apply_script, insert_marker};
@@ -310,6 +311,10 @@ fn prepare_snapshot(
     budget: Duration,
 ) -> Result<(), RestoreError> {
     begin(rewound)?;
+    // A state from before there were such tables gets empty ones.
+    rewound
+        .execute_as_platform(FILES_TABLES_SQL)
+        .map_err(internal_error)?;
     let watch = Stopwatch::start();
     for (number, (version, script)) in plan.later_migrations.iter().enumerate() {
         apply_script(rewound, script, budget.saturating_sub(watch.elapsed()))

@@ -98,8 +98,8 @@ impl Fixture {
             params,
         };
         let database = self.databases.get(self.id)?;
-        let json = database.call(call, &Arc::default()).await?;
-        Ok(String::from_utf8(json).unwrap())
+        let result = database.call(call, &Arc::default()).await?;
+        Ok(String::from_utf8(result.json).unwrap())
     }
 
     async fn migrate(&self, sql: &str) -> Result<MigrationOutcome, MigrationScriptError> {

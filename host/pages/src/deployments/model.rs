@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::address::PageAddress;
 use crate::content::Digest;
 use svc_base::clock::Timestamp;
-use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 use svc_sandbox::{ContentType, UnknownContentType};
 
 /// Slugs that the service keeps for itself.
@@ -126,6 +126,8 @@ pub struct Deployment {
     pub source: Option<Digest>,
     /// Digest of the finished page, or of a site's manifest, in the content store; a one-time share has none there.
     pub artifact: Option<Digest>,
+    /// Project of the deployment; that of quick shares is nobody's.
+    pub project: ProjectId,
     /// The host label of its project; a quick share has none.
     pub host_label: Option<String>,
     /// The live backend that its page was published with.

@@ -15,7 +15,7 @@ use svc_sandbox::ContentType;
 
 /// A deployment with its project. What is not active, or belongs to a project that is not, does not resolve.
 const SELECT_DEPLOYMENT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, d.password_hash, \
-    d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label, \
+    d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, d.project_id, p.host_label, \
     (SELECT b.id FROM backends b WHERE b.id = d.backend_id) AS backend_id, d.delete_sha256 \
     FROM deployments d JOIN projects p ON p.id = d.project_id";
 const SERVED_CONDITION: &str = "d.state = 'active' AND p.state = 'active'";
@@ -34,6 +34,7 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
         disabled: row.get::<Option<Timestamp>>("disabled_at")?.is_some(),
         created_at: row.get("created_at")?,
         expires_at: row.get("expires_at")?,
+        project: row.get("project_id")?,
         host_label: row.get("host_label")?,
         backend: row.get("backend_id")?,
         delete_token: row.get("delete_sha256")?,
@@ -241,7 +242,9 @@ pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result
              OR EXISTS (SELECT 1 FROM former_revisions WHERE deletions_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)
              OR EXISTS (SELECT 1 FROM blobs WHERE encoded_digest = ?1)
-             OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)",
+             OR EXISTS (SELECT 1 FROM file_objects WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM visitor_files WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM visitor_files WHERE list_digest = ?1)",
     )?
     .query_row([digest], |row| row.get(0))
 }

@@ -34,6 +34,8 @@ const SAMPLE_ORIGIN: &str = "http://localhost:8080";
 const GUIDE_TEXT: &str = include_str!("../../../assets/llms.txt");
 /// Placeholder in the guide for the functions that SQL may call.
 const SQL_FUNCTIONS_PLACEHOLDER: &str = "SQL_FUNCTIONS";
+/// Placeholder in the guide for the console's origin. A line with it is for installations that have a console.
+const CONSOLE_PLACEHOLDER: &str = "CONSOLE_ORIGIN";
 const ROBOTS_TEXT: &str = include_str!("../../../assets/robots.txt");
 const ICON_SVG: &str = include_str!("../../../assets/favicon.svg");
 const ICON_ICO: &[u8] = include_bytes!("../../../assets/favicon.ico");
@@ -122,8 +124,7 @@ impl LandingDocuments {
             // Compressed densely, so that the page fits into the first flight of a connection.
             EncodedDocument::compressed_densely(Bytes::from(page.html), &headers)
         };
-        let guide = replace_sample_origin(&config.limits.fill_in(GUIDE_TEXT), &config.base_url);
-        let guide = guide.replace(SQL_FUNCTIONS_PLACEHOLDER, &FUNCTIONS.join(", "));
+        let guide = agents_guide(config);
         let robots = Bytes::from_static(ROBOTS_TEXT.as_bytes());
         let svg = Bytes::from_static(ICON_SVG.as_bytes());
         let kind = HeaderValue::from_static;
@@ -144,6 +145,22 @@ impl LandingDocuments {
             pictures: pictures::picture_documents()?,
         })
     }
+}
+
+/// Returns the guide for agents of an installation.
+pub fn agents_guide(config: &Config) -> String {
+    let guide = replace_sample_origin(&config.limits.fill_in(GUIDE_TEXT), &config.base_url);
+    let guide = guide.replace(SQL_FUNCTIONS_PLACEHOLDER, &FUNCTIONS.join(", "));
+    name_console(&guide, config.console_url.as_deref())
+}
+
+/// Names the console in a text, or leaves out its lines where there is none.
+fn name_console(text: &str, console_url: Option<&str>) -> String {
+    let named = |line: &str| match console_url {
+        Some(url) => Some(line.replace(CONSOLE_PLACEHOLDER, url)),
+        None => (!line.contains(CONSOLE_PLACEHOLDER)).then(|| line.to_owned()),
+    };
+    text.split_inclusive('\n').filter_map(named).collect()
 }
 
 /// Replaces the sample's origin in a text with the installation's.
@@ -202,4 +219,18 @@ fn preview_frame_document(config: &Config) -> io::Result<EncodedDocument> {
         HeaderValue::from_static("noindex"),
     );
     EncodedDocument::new(Bytes::from(page.into_string()), &headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_names_a_console_that_is_there() {
+        let text = "a\n- [Console](CONSOLE_ORIGIN)\nb\n";
+        assert_eq!(name_console(text, None), "a\nb\n");
+        let named = name_console(text, Some("https://console.example.com"));
+        assert_eq!(named, "a\n- [Console](https://console.example.com)\nb\n");
+        assert!(GUIDE_TEXT.contains(CONSOLE_PLACEHOLDER));
+    }
 }

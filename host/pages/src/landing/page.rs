@@ -2,16 +2,14 @@
 
 use std::sync::LazyLock;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use ring::digest::{SHA256, digest};
 
 use super::form::share_form;
 use super::pictures::gallery;
 use super::replace_sample_origin;
 use crate::config::{Config, format_duration};
+use crate::http::content_policy::hash_source;
 use crate::http::problem_page::{STYLE, TOKEN_STYLE};
 use svc_sandbox::ContentType;
 
@@ -86,7 +84,7 @@ pub(super) fn landing_page(config: &Config, api: ApiHostKind) -> LandingPage {
                     (share_form(config, api, keeps))
                     (gallery(api))
                     (agents_section(&config.base_url))
-                    (owners_section(&config.base_url, api))
+                    (owners_section(config, api))
                 }
                 (footer(config, api))
                 p hidden role="status" #said {}
@@ -124,17 +122,11 @@ fn content_security_policy(style: &str, api: &str) -> HeaderValue {
     let policy = format!(
         "default-src 'none'; style-src '{}' '{}'; script-src '{}'; connect-src {api}; frame-src {api}; img-src {images}; \
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-        csp_hash_source(style),
-        csp_hash_source(NO_SCRIPT_STYLE),
-        csp_hash_source(&SCRIPT),
+        hash_source(style),
+        hash_source(NO_SCRIPT_STYLE),
+        hash_source(&SCRIPT),
     );
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
-}
-
-/// Returns the hash source of a text for a Content-Security-Policy.
-fn csp_hash_source(text: &str) -> String {
-    let digest = STANDARD.encode(digest(&SHA256, text.as_bytes()));
-    format!("sha256-{digest}")
 }
 
 fn html_head(config: &Config, style: &str) -> Markup {
@@ -205,7 +197,8 @@ fn agents_section(base_url: &str) -> Markup {
     }
 }
 
-fn owners_section(base_url: &str, api: &str) -> Markup {
+fn owners_section(config: &Config, api: &str) -> Markup {
+    let base_url = config.base_url.as_str();
     html! {
         section.prose aria-labelledby="owners" {
             h2 #owners { "Keep pages for good" }
@@ -214,6 +207,9 @@ fn owners_section(base_url: &str, api: &str) -> Markup {
                 "). Then a page takes three lines."
             }
             (collapsed_section("The three lines, for a shell", &snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER_SETUP, base_url)))
+            @if let Some(console) = &config.console_url {
+                p { a href=(console) { "The console" } " shows owners their projects: pages, data, history, people." }
+            }
             p { "Drafts, previews, rollback and a database are a call each: " a href={ (api) "/_svc/docs/" } { "the guides" } " show how, and " a href={ (api) "/_svc/docs/api-reference" } { "the reference" } " lists every call." }
         }
     }

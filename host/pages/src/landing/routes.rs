@@ -76,7 +76,8 @@ pub async fn page(
         | HostKind::Sites
         | HostKind::Project(_)
         | HostKind::Domain(_)
-        | HostKind::Preview(_) => documents.page.answer(&headers),
+        | HostKind::Preview(_)
+        | HostKind::Console => documents.page.answer(&headers),
     }
 }
 

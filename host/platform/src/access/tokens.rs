@@ -8,7 +8,9 @@ use quick_cache::sync::Cache;
 use crate::config::OauthSettings;
 use crate::content::Digest;
 use crate::http::problem::{Problem, ProblemCode};
-use crate::issuers::{AccessTokenClaims, Issuer, IssuerAddress, IssuerAddressError, IssuerError};
+use crate::issuers::{
+    AccessTokenClaims, Issuer, IssuerAddress, IssuerAddressError, IssuerError, IssuerMetadata,
+};
 use crate::outbound::OutboundClient;
 use crate::workspaces;
 use svc_base::clock::{Clock, Timestamp};
@@ -86,6 +88,14 @@ impl TokenVerifier {
 
     pub fn issuer(&self) -> &str {
         self.issuer.address().as_str()
+    }
+
+    /// Returns the issuer's discovery document.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub async fn issuer_metadata(&self) -> Result<Arc<IssuerMetadata>, IssuerError> {
+        self.issuer.metadata().await
     }
 
     /// Returns the required scopes.

@@ -199,6 +199,13 @@ impl Settings {
         for (name, url) in [("base_url", base), ("sites_url", sites)] {
             check_name(name, url)?;
         }
+        // One that is no URL is refused where the console's origin is read; over plain HTTP no certificate is for it.
+        let console = self.console_url.as_deref().map(Url::parse);
+        if let Some(Ok(console)) = console
+            && console.scheme() == "https"
+        {
+            check_name("console_url", &console)?;
+        }
         let named = [
             ("sites_domain", &self.sites_domain),
             ("landing_host", &self.landing_host),

@@ -123,6 +123,24 @@ limits! {
     blob_per_minute = 6_000, 1;
     /// Files sent at once.
     blob_burst = 2_000, 1;
+    /// Files that a client uploads by actions, a minute.
+    upload_per_minute = 20, 1;
+    /// Files that a client uploads by actions at once.
+    upload_burst = 10, 1;
+    /// Files that are uploaded by actions of a page, a minute.
+    upload_deployment_per_minute = 120, 1;
+    /// Files that are uploaded by actions of a page at once.
+    upload_deployment_burst = 60, 1;
+    /// Files that a visitor, else a client, uploads a day, in bytes.
+    upload_day_bytes = 52_428_800, 0;
+    /// Uploads of a client that are under way.
+    uploads_at_once = 4, 1;
+    /// Uploads of all clients that are under way.
+    uploads_total = 64, 1;
+    /// Files that a client downloads by actions, a minute.
+    file_per_minute = 1_200, 1;
+    /// Files that a client downloads by actions at once.
+    file_burst = 300, 1;
     /// The body of an op or query, in bytes.
     op_body_bytes = 65_536, 1;
     /// A backend's database, in bytes.

@@ -13,6 +13,8 @@ use address::is_loopback;
 pub use address::{IssuerAddress, IssuerAddressError};
 pub use caps::{CapHolderKind, CapReached, CapUsage, DividedCap, DividedCapPart};
 pub use cluster::{ClusterSettings, ClusterTable, LedgerUrl};
+pub use console::ConsoleSettings;
+use console::OtherHosts;
 pub use content::resolve_bucket;
 pub use display::LogFormat;
 use display::masked;
@@ -35,6 +37,7 @@ mod address;
 mod cache;
 mod caps;
 mod cluster;
+mod console;
 mod contact;
 mod content;
 mod display;
@@ -85,6 +88,10 @@ pub struct Settings {
     #[arg(long, env = "SVC_SITES_DOMAIN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sites_domain: Option<String>,
+    /// Origin of the owner's console, a host of its own; empty for none [default: http://console.localhost:<port> for a localhost base URL, else none]
+    #[arg(long, env = "SVC_CONSOLE_URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub console_url: Option<String>,
     /// Host name that serves the landing page [default: none]
     #[arg(long, env = "SVC_LANDING_HOST")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,6 +166,10 @@ pub struct Settings {
     /// Issuer whose access tokens identify users; the file only.
     #[arg(skip)]
     pub oauth: Option<OauthSettings>,
+    /// The console as a client of that issuer; the file only.
+    #[arg(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub console: Option<ConsoleSettings>,
     /// Access to a bucket of content; the file, and the variables of the environment that tools for S3 know.
     #[arg(skip)]
     pub s3: Option<S3Settings>,
@@ -219,6 +230,7 @@ impl Settings {
             base_url: self.base_url.or(file.base_url),
             sites_url: self.sites_url.or(file.sites_url),
             sites_domain: self.sites_domain.or(file.sites_domain),
+            console_url: self.console_url.or(file.console_url),
             landing_host: self.landing_host.or(file.landing_host),
             contact: self.contact.or(file.contact),
             guests: self.guests.or(file.guests),
@@ -241,6 +253,7 @@ impl Settings {
             domains: file.domains,
             edge: file.edge,
             oauth: file.oauth,
+            console: file.console,
             s3: file.s3,
             sign_in: file.sign_in,
             smtp: file.smtp,
@@ -316,6 +329,23 @@ impl Settings {
             None if base.host_str() == Some("localhost") => Some(host_and_port(&base)),
             None => None,
         };
+        let landing_host = self
+            .landing_host
+            .map(|name| check_host("landing_host", &name))
+            .transpose()?;
+        let others = OtherHosts {
+            base: &base,
+            sites: &sites,
+            sites_domain: sites_domain.as_deref(),
+            landing_host: landing_host.as_deref(),
+            listen: address,
+        };
+        let console_url = others.console_origin(self.console_url.as_deref())?;
+        let oauth = self.oauth.map(OauthSettings::checked).transpose()?;
+        let console = self
+            .console
+            .map(|console| console.checked(oauth.as_ref(), console_url.as_deref()))
+            .transpose()?;
         let content_url = self
             .content_url
             .map(content::check_content_url)
@@ -346,10 +376,8 @@ impl Settings {
             base_url,
             sites_url,
             sites_domain,
-            landing_host: self
-                .landing_host
-                .map(|name| check_host("landing_host", &name))
-                .transpose()?,
+            console_url,
+            landing_host,
             contact: self
                 .contact
                 .as_deref()
@@ -373,7 +401,8 @@ impl Settings {
             certificates,
             domains: self.domains.map(DomainSettings::checked).transpose()?,
             edge: self.edge.map(edge::with_token).transpose()?,
-            oauth: self.oauth.map(OauthSettings::checked).transpose()?,
+            oauth,
+            console,
             s3,
             sign_in,
             pages_reach_passkeys,
@@ -406,6 +435,8 @@ pub struct Config {
     pub sites_url: String,
     /// Domain of projects' origins, with its port unless that is the scheme's default.
     pub sites_domain: Option<String>,
+    /// Origin of the owner's console, without a trailing slash; `None` if there is none.
+    pub console_url: Option<String>,
     /// The host name of the landing page.
     pub landing_host: Option<String>,
     /// Contact of the operator, as a URI.
@@ -443,6 +474,8 @@ pub struct Config {
     pub edge: Option<EdgeCacheSettings>,
     /// Issuer whose access tokens identify users.
     pub oauth: Option<OauthSettings>,
+    /// The console as a client of that issuer.
+    pub console: Option<ConsoleSettings>,
     /// Access to the bucket of the content or of the cluster, if there is one.
     pub s3: Option<S3Settings>,
     /// Sign-in that needs no provider.

@@ -25,14 +25,17 @@ impl OauthSettings {
         if self.audience.is_empty() {
             bail!("oauth.audience is empty: it is what tokens for this service have in `aud`");
         }
-        let formed = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
-        match self
-            .scopes
-            .iter()
-            .find(|scope| scope.is_empty() || !scope.chars().all(formed))
-        {
-            Some(scope) => bail!("oauth.scopes has {scope:?}, which no scope can be"),
-            None => Ok(self),
-        }
+        check_scopes("oauth.scopes", &self.scopes)?;
+        Ok(self)
+    }
+}
+
+/// Refuses scopes that have characters which none has (RFC 6749, section 3.3).
+pub(super) fn check_scopes(name: &str, scopes: &[String]) -> anyhow::Result<()> {
+    let formed = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+    let mut scopes = scopes.iter();
+    match scopes.find(|scope| scope.is_empty() || !scope.chars().all(formed)) {
+        Some(scope) => bail!("{name} has {scope:?}, which no scope can be"),
+        None => Ok(()),
     }
 }

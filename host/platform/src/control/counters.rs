@@ -1,4 +1,4 @@
-//! Counters: views of deployments, in a file of their own.
+//! Counters: views of deployments and counts of projects by the hour, in a file of their own.
 //!
 //! Counts change with every view, a thousand times as often as everything else, and each is worth little. So they are in a file of
 //! their own beside the control database. The stored counts are in memory, too: reading them costs no query.
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
 use tokio::task::spawn_blocking;
 
 use super::Error;
@@ -23,7 +23,10 @@ use svc_base::sqlite;
 /// The name of the file in the data directory.
 pub const COUNTERS_FILE: &str = "counters.db";
 /// Migrations in order, as those of the control database.
-const MIGRATION_SCRIPTS: &[&str] = &[include_str!("../../../migrations/counters/0001_visits.sql")];
+const MIGRATION_SCRIPTS: &[&str] = &[
+    include_str!("../../../migrations/counters/0001_visits.sql"),
+    include_str!("../../../migrations/counters/0002_hours.sql"),
+];
 /// Time for which a statement waits for another process, such as an operator's command.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Age after which flush ids are deleted, in seconds.
@@ -232,6 +235,41 @@ impl InstallationCounters {
         tx.commit()?;
         lock(&self.visits).extend(counts);
         Ok(())
+    }
+
+    /// Runs `work` in a transaction of the file, durably. Blocks.
+    ///
+    /// # Errors
+    /// The database's, and nothing is changed then.
+    pub fn write_file<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let mut file = lock(&self.file);
+        let file = file.as_mut().ok_or(Error::Closed)?;
+        let tx = file.transaction()?;
+        let done = work(&tx)?;
+        tx.commit()?;
+        Ok(done)
+    }
+
+    /// Reads the file; a copy that has none has nothing to read. Blocks.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn read_file<T: Default>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        match lock(&self.file).as_ref() {
+            Some(file) => Ok(work(file)?),
+            None => Ok(T::default()),
+        }
+    }
+
+    /// Whether several machines share their counts, so that they are not in the file.
+    pub fn is_shared(&self) -> bool {
+        self.shared.get().is_some()
     }
 
     /// Runs an integrity check; returns its finding, if there is one.

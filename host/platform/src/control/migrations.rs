@@ -35,6 +35,9 @@ const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../../migrations/0024_sites.sql"),
     include_str!("../../../migrations/0025_domains.sql"),
     include_str!("../../../migrations/0026_passkeys.sql"),
+    include_str!("../../../migrations/0027_visitors_files.sql"),
+    include_str!("../../../migrations/0028_shared_hours.sql"),
+    include_str!("../../../migrations/0029_console_links.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;

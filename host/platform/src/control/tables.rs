@@ -32,10 +32,11 @@ macro_rules! tables {
 
 tables! {
     Control {
-        "workspaces": "workspaces" "keys" "users" "memberships" "subscriptions" "ended_workspaces";
+        "workspaces": "workspaces" "keys" "console_links" "users" "memberships" "subscriptions" "ended_workspaces";
         "projects": "projects" "resting_labels" "domains" "disabled_domains";
         "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports"
-            "blobs" "file_objects" "file_owners" "file_totals" "former_revisions" "blocked";
+            "blobs" "file_objects" "file_owners" "file_totals" "former_revisions" "blocked" "visitor_files"
+            "visitor_file_backends";
         "backends": "backends" "ledger" "actions" "ended_actions";
         "visitors": "visitors" "visitor_sessions" "passkey_accounts" "passkeys";
         "payments": "payment_products" "payment_prices" "payment_sessions" "payment_mirrors" "payment_endings"
@@ -43,9 +44,11 @@ tables! {
         "stripe": "payment_events" "payment_references";
         "edge": "purges";
         "guests": "guests";
+        "activity": "shared_project_hours" "shared_hour_flushes";
         "control": "audit" "secrets" "idempotency" "operator_events";
     }
     Counters {
         "control": "visits" "visit_flushes";
+        "activity": "project_hours";
     }
 }

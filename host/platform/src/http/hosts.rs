@@ -25,6 +25,8 @@ pub enum HostKind {
     Domain(DomainHost),
     /// The landing page's host.
     Landing,
+    /// The host of the owner's console: its screens, and the operations of owners.
+    Console,
 }
 
 /// Host that is a domain of a project.
@@ -42,7 +44,7 @@ impl HostKind {
         match self {
             Self::Project(label) => Some(label),
             Self::Domain(host) => Some(&host.domain.host_label),
-            Self::Api | Self::Sites | Self::Preview(_) | Self::Landing => None,
+            Self::Api | Self::Sites | Self::Preview(_) | Self::Landing | Self::Console => None,
         }
     }
 
@@ -50,7 +52,12 @@ impl HostKind {
     pub fn domain(&self) -> Option<&DomainHost> {
         match self {
             Self::Domain(host) => Some(host),
-            Self::Api | Self::Sites | Self::Project(_) | Self::Preview(_) | Self::Landing => None,
+            Self::Api
+            | Self::Sites
+            | Self::Project(_)
+            | Self::Preview(_)
+            | Self::Landing
+            | Self::Console => None,
         }
     }
 
@@ -58,7 +65,7 @@ impl HostKind {
     pub fn has_pages(&self) -> bool {
         match self {
             Self::Api | Self::Sites | Self::Project(_) | Self::Domain(_) => true,
-            Self::Preview(_) | Self::Landing => false,
+            Self::Preview(_) | Self::Landing | Self::Console => false,
         }
     }
 
@@ -126,6 +133,7 @@ pub struct ServerHostNames {
     /// Whether revisions of sites have origins of their own.
     has_previews: bool,
     landing: Option<String>,
+    console: Option<String>,
     /// Port of a listener on all interfaces: every IP address with this port is ours.
     any_ip: Option<u16>,
     scheme_port: u16,
@@ -154,6 +162,7 @@ impl ServerHostNames {
                 .map(|domain| format!(".{domain}")),
             has_previews: config.covers_all_labels(),
             landing: config.landing_host.clone(),
+            console: config.console_url.as_deref().map(host),
             any_ip: config
                 .listen
                 .ip()
@@ -196,6 +205,10 @@ impl ServerHostNames {
                 .is_some_and(|rest| rest.is_empty() || is_port(rest))
         }) {
             return Some(HostKind::Landing);
+        }
+        // It is looked at before the sites domain, below which it is at home.
+        if self.console.as_deref() == Some(host) {
+            return Some(HostKind::Console);
         }
         let Some(label) = host.strip_suffix(self.sites_suffix.as_deref()?) else {
             // Hosts of others are looked at last: requests to our own do no work for them.
@@ -361,6 +374,11 @@ mod tests {
             ),
             ("a.b.localhost:8080", None),
             (".localhost:8080", None),
+            ("console.localhost:8080", Some(HostKind::Console)),
+            ("Console.LOCALHOST:8080", Some(HostKind::Console)),
+            ("a.console.localhost:8080", None),
+            ("console.localhost", None),
+            ("console.localhost:8081", None),
             ("localhost", None),
             ("127.0.0.2:8080", None),
             ("evil.example", None),
@@ -399,7 +417,7 @@ mod tests {
     fn public_hosts() {
         let hosts = hosts(
             "0.0.0.0:8080",
-            "base_url = 'https://api.example.com'\nsites_url = 'https://sites.example.com'\nsites_domain = 'sites.example.com'\nlanding_host = 'example.com'",
+            "base_url = 'https://api.example.com'\nsites_url = 'https://sites.example.com'\nsites_domain = 'sites.example.com'\nlanding_host = 'example.com'\nconsole_url = 'https://console.example.com'",
         );
         for (host, expected) in [
             ("api.example.com", Some(HostKind::Api)),
@@ -407,6 +425,13 @@ mod tests {
             ("sites.example.com", Some(HostKind::Sites)),
             ("Sites.example.com:443", Some(HostKind::Sites)),
             ("x.sites.example.com", Some(HostKind::Project("x".into()))),
+            ("console.example.com", Some(HostKind::Console)),
+            ("console.example.com:443", Some(HostKind::Console)),
+            ("console.example.com:8080", None),
+            (
+                "console.sites.example.com",
+                Some(HostKind::Project("console".into())),
+            ),
             ("example.com", Some(HostKind::Landing)),
             ("example.com:8080", Some(HostKind::Landing)),
             ("example.com:x", None),

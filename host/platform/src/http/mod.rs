@@ -5,6 +5,7 @@ pub mod byte_budget;
 mod capacity;
 pub mod client_ip;
 pub mod client_timeout;
+pub mod content_policy;
 pub mod context;
 pub mod cookies;
 pub mod deadline;

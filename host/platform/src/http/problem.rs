@@ -6,6 +6,7 @@
 use axum::response::{IntoResponse, Response};
 use http::header::InvalidHeaderValue;
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
 
 macro_rules! codes {
@@ -67,6 +68,7 @@ codes! {
     PlanLimit "plan_limit" 403 "Plan limit" "The plan of the workspace does not allow this: it has as many projects as it may, a project as many domains, or the plan is not one that can be set. The detail says what to do.";
     Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment or this domain, or has blocked the bytes that are asked for. Its owner can ask the operator why.";
     ContentBlocked "content_blocked" 403 "Content blocked" "The operator has blocked these bytes on this server, whoever sends them: `sha256` names them, and `path`, where it is a file of a site, says where. Nothing was changed. Leave them out, or ask the operator why.";
+    UploadRefused "upload_refused" 403 "Upload refused" "The action that takes the file wrote no row, so the file is refused, and nothing was kept. What the action asks of a file is its author's to say.";
     OriginRefused "origin_refused" 403 "Refused for this origin" "The request comes from a page of another origin, or is not a navigation. Open the page itself instead.";
     NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed" "The address exists, but not for this method. The Allow header lists those that it answers.";
@@ -91,7 +93,7 @@ codes! {
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
     DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
     StorageFull "storage_full" 413 "Storage full" "The project's files would take more room than its plan allows: `used_bytes` and `limit_bytes` say how much. Nothing was kept. Delete revisions or files that are not needed any more, or use another plan.";
-    UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
+    UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read, or a file is of a type that the action does not take. Send it without a Content-Encoding, or send another file.";
     RangeNotSatisfiable "range_not_satisfiable" 416 "Range not satisfiable" "The page is shorter than the range that was asked for. Content-Range gives its length.";
     Misdirected "misdirected" 421 "Misdirected request" "The Host of the request is none that this server answers for.";
     RateLimited "rate_limited" 429 "Too many requests" "The client, or this deployment, has spent its requests for now. Wait as long as Retry-After says.";
@@ -190,20 +192,58 @@ impl Problem {
         self.header(header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
-    /// Returns the problem document (RFC 9457).
-    pub fn document(&self, base_url: &str, request_id: &str) -> Value {
-        let mut document = Map::new();
-        let code = self.code.as_str();
-        document.insert("type".into(), format!("{base_url}/problems/{code}").into());
-        document.insert("title".into(), self.code.title().into());
-        document.insert("status".into(), self.code.status().as_u16().into());
-        document.insert("detail".into(), self.detail.clone().into());
-        document.insert("code".into(), code.into());
-        if self.code.status().is_server_error() {
-            document.insert("request_id".into(), request_id.into());
+    /// Returns the problem document (RFC 9457), which is written as JSON.
+    pub fn document<'p>(&'p self, base_url: &'p str, request_id: &'p str) -> ProblemDocument<'p> {
+        ProblemDocument {
+            problem: self,
+            base_url,
+            request_id,
         }
-        document.extend(self.extensions.clone());
-        Value::Object(document)
+    }
+}
+
+/// Document of a problem (RFC 9457).
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemDocument<'p> {
+    problem: &'p Problem,
+    base_url: &'p str,
+    request_id: &'p str,
+}
+
+impl ProblemDocument<'_> {
+    /// Returns the document as a tree.
+    pub fn to_value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Writes the document as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Serialize for ProblemDocument<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Problem {
+            code,
+            detail,
+            extensions,
+            ..
+        } = self.problem;
+        let (name, status) = (code.as_str(), code.status());
+        let mut document = serializer.serialize_map(None)?;
+        document.serialize_entry("type", &format_args!("{}/problems/{name}", self.base_url))?;
+        document.serialize_entry("title", code.title())?;
+        document.serialize_entry("status", &status.as_u16())?;
+        document.serialize_entry("detail", detail)?;
+        document.serialize_entry("code", name)?;
+        if status.is_server_error() {
+            document.serialize_entry("request_id", self.request_id)?;
+        }
+        for (name, value) in extensions {
+            document.serialize_entry(name, value)?;
+        }
+        document.end()
     }
 }
 
@@ -270,10 +310,13 @@ mod tests {
 
     #[test]
     fn only_our_failures_carry_the_request_id() {
-        let document = Problem::not_found().document("http://x", "r1");
-        assert_eq!(document["type"], "http://x/problems/not_found");
-        assert_eq!(document.get("request_id"), None);
-        let ours = Problem::new(ProblemCode::CapacityReached, "full").document("http://x", "r1");
+        let document = |problem: &Problem| -> Value {
+            serde_json::from_str(&problem.document("http://x", "r1").to_json()).unwrap()
+        };
+        let missing = document(&Problem::not_found());
+        assert_eq!(missing["type"], "http://x/problems/not_found");
+        assert_eq!(missing.get("request_id"), None);
+        let ours = document(&Problem::new(ProblemCode::CapacityReached, "full"));
         assert_eq!(ours["request_id"], "r1");
     }
 }

@@ -19,6 +19,16 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ApiQuery<T> {
     }
 }
 
+impl<T: DeserializeOwned> ApiQuery<T> {
+    /// Reads the parameters of a request whose path and authority are known.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn of(parts: &Parts) -> Result<T, Problem> {
+        parse_query(parts.uri.query())
+    }
+}
+
 pub(super) fn parse_query<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let pairs = serde_urlencoded::Deserializer::new(pairs);

@@ -81,6 +81,10 @@ rules! {
     Mcp "mcp" mcp_per_minute mcp_burst;
     /// Calls of a backend; a deployment has a bucket for them too.
     Op "op" op_per_minute op_burst;
+    /// Files that visitors bring; a deployment has a bucket for them too.
+    Upload "upload" upload_per_minute upload_burst;
+    /// Files that visitors get by actions.
+    File "file" file_per_minute file_burst;
     /// Checkouts: each calls the payment provider, and adds a row that is never deleted.
     Checkout "checkout" checkout_per_minute checkout_burst;
 }
@@ -92,6 +96,8 @@ pub struct RateLimits {
     by_client: Vec<TokenBuckets<IpAddr>>,
     /// Calls of a backend, by deployment, from all clients together.
     pub op_deployment: TokenBuckets<DeploymentId>,
+    /// Files that visitors bring, by deployment, from all clients together.
+    pub upload_deployment: TokenBuckets<DeploymentId>,
     /// Owner routes without a limit of their own, by principal.
     pub owner: TokenBuckets<String>,
     /// Files that owners send, by principal: a folder has many.
@@ -107,6 +113,15 @@ impl RateLimits {
                 "op_deployment",
                 "for this page",
                 rate!(limits.op_deployment_per_minute, limits.op_deployment_burst),
+                clock,
+            ),
+            upload_deployment: TokenBuckets::new(
+                "upload_deployment",
+                "for this page",
+                rate!(
+                    limits.upload_deployment_per_minute,
+                    limits.upload_deployment_burst
+                ),
                 clock,
             ),
             owner: TokenBuckets::new(
@@ -128,6 +143,7 @@ impl RateLimits {
     pub fn tidy(&self) {
         self.by_client.iter().for_each(TokenBuckets::tidy);
         self.op_deployment.tidy();
+        self.upload_deployment.tidy();
         self.owner.tidy();
         self.blob.tidy();
     }

@@ -36,6 +36,10 @@ pub struct ResourceCounts {
     pub files: u64,
     /// Number of those that wait for a publication.
     pub staged_files: u64,
+    /// Number of files of visitors, their smaller copies not counted.
+    pub visitor_files: u64,
+    /// Number of those that have ended, and whose bytes the history may bring back, with their copies.
+    pub ended_visitor_files: u64,
     /// Bytes of the files, as their cap counts them.
     pub file_bytes: u64,
     /// Number of digests that are blocked.

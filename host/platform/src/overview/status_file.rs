@@ -35,6 +35,9 @@ pub struct StatusFile {
     pub base_url: String,
     /// Domain of projects' origins.
     pub sites_domain: Option<String>,
+    /// Origin of the owner's console.
+    #[serde(default)]
+    pub console_url: Option<String>,
     /// Limits of the server.
     pub limits: Limits,
     /// Latest logged errors, oldest first.
@@ -53,6 +56,7 @@ impl StatusFile {
             ops_address,
             base_url: config.base_url.clone(),
             sites_domain: config.sites_domain.clone(),
+            console_url: config.console_url.clone(),
             limits: config.limits.clone(),
             errors: log::recent_errors(),
         }

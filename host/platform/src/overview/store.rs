@@ -57,6 +57,8 @@ fn count_files(c: &Connection, counted: ResourceCounts) -> rusqlite::Result<Reso
     c.prepare_cached(
         "SELECT (SELECT count(*) FROM blobs) AS files,
             (SELECT count(*) FROM blobs WHERE staged_until IS NOT NULL) AS staged,
+            (SELECT count(*) FROM visitor_files WHERE size = 0 AND state = 'kept') AS visitors,
+            (SELECT count(*) FROM visitor_files WHERE state = 'ended') AS ended,
             (SELECT coalesce(sum(bytes), 0) FROM file_owners) AS bytes,
             (SELECT count(*) FROM blocked) AS blocked",
     )?
@@ -64,6 +66,8 @@ fn count_files(c: &Connection, counted: ResourceCounts) -> rusqlite::Result<Reso
         Ok(ResourceCounts {
             files: unsigned_column(row, "files")?,
             staged_files: unsigned_column(row, "staged")?,
+            visitor_files: unsigned_column(row, "visitors")?,
+            ended_visitor_files: unsigned_column(row, "ended")?,
             file_bytes: unsigned_column(row, "bytes")?,
             blocked: unsigned_column(row, "blocked")?,
             ..counted

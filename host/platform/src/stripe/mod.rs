@@ -65,7 +65,7 @@ pub use event::{
 pub use interval::BillingInterval;
 pub use ledger::{EventLedgerEntry, RelatedEvents};
 pub use plans::NewPlanCheckout;
-pub use receiver::{EventConsumer, WebhookError, WebhookReceiver};
+pub use receiver::{EventConsumer, EventConsumption, WebhookError, WebhookReceiver};
 pub use signature::sign;
 
 /// Metadata key under which an object of the provider names the session that it belongs to.

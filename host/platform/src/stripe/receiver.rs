@@ -8,17 +8,18 @@ use super::event::VerifiedEvent;
 use super::parse::{self, InvalidEvent};
 use super::signature::{self, PresentedSignature, SignatureError};
 use super::{RelatedEvents, ledger};
+use crate::activity::Activity;
 use crate::config;
 use crate::control::{self, ControlDatabase, Tx};
 use crate::infra::Infra;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
+use svc_base::ids::ProjectId;
 
 /// Consumer of the provider's events.
 pub trait EventConsumer: std::fmt::Debug + Send + Sync {
     /// Handles a new event, in the transaction that appends it. `found` has all events of the ledger about the same objects,
-    /// including the new one. Returns whether the event concerns
-    /// this consumer; other events are left alone.
+    /// including the new one. An event that does not concern this consumer is left alone.
     ///
     /// # Errors
     /// Errors of the database: then nothing is stored, and the provider sends the event again.
@@ -27,7 +28,16 @@ pub trait EventConsumer: std::fmt::Debug + Send + Sync {
         tx: &Tx<'_>,
         found: &RelatedEvents,
         now: Timestamp,
-    ) -> Result<bool, control::Error>;
+    ) -> Result<EventConsumption, control::Error>;
+}
+
+/// Effect of an event on a consumer.
+#[derive(Debug, Default)]
+pub struct EventConsumption {
+    /// Whether the event concerns the consumer.
+    pub claimed: bool,
+    /// Projects in which a checkout was paid by it.
+    pub paid: Vec<ProjectId>,
 }
 
 /// Error of a webhook that was not accepted.
@@ -53,6 +63,8 @@ pub struct WebhookReceiver {
     /// Whether the provider moves real money here.
     live: bool,
     consumers: Vec<Arc<dyn EventConsumer>>,
+    /// Counts payments for the owners of projects.
+    activity: Arc<Activity>,
 }
 
 impl WebhookReceiver {
@@ -61,6 +73,7 @@ impl WebhookReceiver {
         infra: Infra,
         settings: &config::StripeSettings,
         consumers: Vec<Arc<dyn EventConsumer>>,
+        activity: Arc<Activity>,
     ) -> Self {
         let secrets = settings.webhook_secret.0.iter();
         Self {
@@ -69,6 +82,7 @@ impl WebhookReceiver {
             keys: secrets.map(|secret| signature::hmac_key(secret)).collect(),
             live: settings.is_live(),
             consumers,
+            activity,
         }
     }
 
@@ -108,10 +122,14 @@ impl WebhookReceiver {
         }
         let consumers = self.consumers.clone();
         fault::point("webhook.verified");
-        self.control
+        let paid = self
+            .control
             .write(move |tx| append(tx, &event, &consumers, now))
             .await?;
         fault::point("webhook.committed");
+        for project in paid {
+            self.activity.project(project).count_payment(now);
+        }
         Ok(())
     }
 }
@@ -121,19 +139,21 @@ fn append(
     event: &VerifiedEvent,
     consumers: &[Arc<dyn EventConsumer>],
     now: Timestamp,
-) -> Result<(), control::Error> {
+) -> Result<Vec<ProjectId>, control::Error> {
     if !ledger::append(tx, event, now)? {
-        return Ok(());
+        return Ok(Vec::new());
     }
     fault::point("webhook.appended");
     let found = ledger::find_related(tx, event.references()).map_err(control::Error::from)?;
-    let mut claimed = false;
+    let (mut claimed, mut paid) = (false, Vec::new());
     for consumer in consumers {
-        claimed |= consumer.consume(tx, &found, now)?;
+        let consumed = consumer.consume(tx, &found, now)?;
+        claimed |= consumed.claimed;
+        paid.extend(consumed.paid);
     }
     if claimed {
         ledger::mark_claimed(tx, &found)?;
     }
     fault::point("webhook.applied");
-    Ok(())
+    Ok(paid)
 }

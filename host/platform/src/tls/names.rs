@@ -29,10 +29,13 @@ impl Names {
     /// Reads the names of a configuration.
     pub fn new(config: &Config) -> Self {
         let urls = [config.base_url.as_str(), config.sites_url.as_str()];
+        // At home it may be plain HTTP, beside an API that is reached over TLS.
+        let console = config.console_url.as_deref();
+        let console = console.filter(|url| url.starts_with("https://"));
         let landing = config.landing_host.as_ref();
         let landing = landing.map(|host| format!("https://{host}"));
         let mut fixed: Vec<(String, String)> = Vec::new();
-        for url in urls.into_iter().chain(landing.as_deref()) {
+        for url in urls.into_iter().chain(landing.as_deref()).chain(console) {
             let Some((host, port)) = host_and_port(url) else {
                 continue;
             };
@@ -118,13 +121,14 @@ mod tests {
     #[test]
     fn names_are_of_hosts_and_of_what_may_be_a_project() {
         let names = names(
-            "sites_url = 'https://sites.example.com'\nsites_domain = 'pages.example.com'\nlanding_host = 'example.com'",
+            "sites_url = 'https://sites.example.com'\nsites_domain = 'pages.example.com'\nlanding_host = 'example.com'\nconsole_url = 'https://console.example.com'",
         );
         let long = format!("{}.pages.example.com", "x".repeat(64));
         for (name, expected) in [
             ("api.example.com", Some(NameKind::Fixed)),
             ("sites.example.com", Some(NameKind::Fixed)),
             ("example.com", Some(NameKind::Fixed)),
+            ("console.example.com", Some(NameKind::Fixed)),
             (
                 "shop-acme.pages.example.com",
                 Some(NameKind::Label("shop-acme")),
@@ -145,7 +149,12 @@ mod tests {
         let fixed: Vec<&str> = names.fixed().collect();
         assert_eq!(
             fixed,
-            ["api.example.com", "sites.example.com", "example.com"]
+            [
+                "api.example.com",
+                "sites.example.com",
+                "example.com",
+                "console.example.com"
+            ]
         );
     }
 

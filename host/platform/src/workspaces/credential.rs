@@ -41,14 +41,16 @@ pub fn random_secret(random: &Random) -> Result<String, RandomSourceError> {
     Ok(base62_padded(&random.bytes::<32>()?, SECRET_LENGTH))
 }
 
+/// Whether a text has the form of [`random_secret`].
+pub fn is_secret(text: &str) -> bool {
+    text.len() == SECRET_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Returns the key id of a credential whose form and checksum are correct.
 pub fn parse_key_id(text: &str) -> Option<&str> {
     let (body, sum) = text.rsplit_once('_')?;
     let (key_id, secret) = body.strip_prefix("svc_")?.split_once('_')?;
-    let formed = key_id.len() == KEY_ID_LENGTH
-        && secret.len() == SECRET_LENGTH
-        && secret.bytes().all(|b| b.is_ascii_alphanumeric())
-        && checksum(body) == sum;
+    let formed = key_id.len() == KEY_ID_LENGTH && is_secret(secret) && checksum(body) == sum;
     formed.then_some(key_id)
 }
 

@@ -1,6 +1,7 @@
 //! Workspaces, which operators' commands call namespaces: their members, keys and subscriptions.
 
 mod audit;
+mod console_links;
 pub mod credential;
 mod error;
 mod keys;
@@ -14,6 +15,7 @@ pub mod subscriptions;
 
 mod store;
 
+pub use console_links::{CONSOLE_LINK_SECONDS, ConsoleCode, ConsoleSession};
 pub use error::WorkspaceError;
 pub use keys::{KeyUse, MAX_KEY_SECONDS, NewKey, NewKeyOptions};
 pub use members::{TokenHolder, UserSeen};

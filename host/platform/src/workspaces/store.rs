@@ -188,6 +188,7 @@ pub(super) fn mark_deleting(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Re
         params![id, now],
     )?;
     tx.execute("DELETE FROM keys WHERE workspace_id = ?1", [id])?;
+    tx.execute("DELETE FROM console_links WHERE workspace_id = ?1", [id])?;
     tx.execute("DELETE FROM memberships WHERE workspace_id = ?1", [id])?;
     tx.execute(
         "UPDATE workspaces SET state = 'deleting', slug = id WHERE id = ?1",

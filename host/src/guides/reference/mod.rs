@@ -1,11 +1,13 @@
 //! The reference of the API as Markdown, made from the OpenAPI description: a heading for each operation, then the types.
 
+mod parts;
 mod schemas;
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use parts::{Parts, Section};
 use schemas::{escape_markup, table_cell, type_text, write_types};
 
 /// The methods, in the order in which people read them.
@@ -20,34 +22,84 @@ struct DescribedOperation<'a> {
     definition: &'a SchemaMembers,
 }
 
-/// Writes the reference as Markdown.
-pub(super) fn markdown(description: &Value, base_url: &str) -> String {
+/// Reference of the API: as one text, and in parts.
+#[derive(Debug)]
+pub(super) struct Reference {
+    /// All of it.
+    pub(super) whole: String,
+    /// List of all calls, with links to the parts.
+    pub(super) overview: String,
+    pub(super) parts: Vec<ReferencePart>,
+}
+
+/// Part of the reference: the calls of a tag, or the types.
+#[derive(Debug)]
+pub(super) struct ReferencePart {
+    /// Name of its page.
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) text: String,
+}
+
+impl Reference {
+    /// Writes the reference from the OpenAPI description; its list of calls is at the page `name`.
+    pub(super) fn new(description: &Value, base_url: &str, name: &str) -> Self {
+        let list = list_of_calls(description, base_url);
+        let sections = sections(description, base_url);
+        let whole = sections.iter().fold(list.clone(), |whole, section| {
+            whole + &section.heading("##") + &section.body
+        });
+        let parts = Parts::new(name, &sections);
+        Self {
+            whole,
+            overview: parts.link(&list, None),
+            parts: parts.write(&sections),
+        }
+    }
+}
+
+/// Writes the head of the reference, with links to all calls.
+fn list_of_calls(description: &Value, base_url: &str) -> String {
     let operations = operations(description);
     let mut out = format!(
         "# API reference\n\nEvery call of `{base_url}`, made from its OpenAPI description (`GET /api/v1/openapi.json`). \
          [The API](api) says what all calls have in common: errors, repeating safely, limits.\n\n"
     );
-    let tags = tags(description);
-    for (tag, _) in &tags {
+    for (tag, _) in tags(description) {
         let _ = write!(out, "**{}**: ", capitalize(tag));
         let of_tag = operations.iter().filter(|one| one.has_tag(tag));
         let links = of_tag.map(|one| format!("[{}](#{})", one.name(), one.id()));
         let links: Vec<_> = links.collect();
         let _ = write!(out, "{}.\n\n", links.join(", "));
     }
-    for (tag, about) in tags {
-        let _ = write!(
-            out,
-            "## {}\n\n{}\n\n",
-            capitalize(tag),
-            escape_markup(about)
-        );
-        for operation in operations.iter().filter(|one| one.has_tag(tag)) {
-            operation.write(&mut out, base_url);
-        }
-    }
-    write_types(&mut out, description);
     out
+}
+
+/// Writes the calls of each tag, then the types.
+fn sections(description: &Value, base_url: &str) -> Vec<Section> {
+    let operations = operations(description);
+    let mut sections: Vec<Section> = tags(description)
+        .into_iter()
+        .map(|(tag, about)| {
+            let mut body = String::new();
+            for operation in operations.iter().filter(|one| one.has_tag(tag)) {
+                operation.write(&mut body, base_url);
+            }
+            Section {
+                title: capitalize(tag),
+                about: escape_markup(about),
+                body,
+            }
+        })
+        .collect();
+    let mut types = String::new();
+    write_types(&mut types, description);
+    sections.push(Section {
+        title: "Types".to_owned(),
+        about: String::new(),
+        body: types,
+    });
+    sections
 }
 
 /// Lists the tags with their descriptions.
@@ -158,7 +210,7 @@ impl DescribedOperation<'_> {
         let Some(parameters) = parameters.filter(|all| !all.is_empty()) else {
             return;
         };
-        out.push_str("| parameter | in | type | |\n|---|---|---|---|\n");
+        out.push_str("| parameter | in | type | about |\n|---|---|---|---|\n");
         for parameter in parameters {
             let needed = match parameter["required"] == true {
                 true => "Required. ",
@@ -188,7 +240,7 @@ impl DescribedOperation<'_> {
     }
 
     fn answers(&self, out: &mut String) {
-        out.push_str("| answer | | body |\n|---|---|---|\n");
+        out.push_str("| answer | about | body |\n|---|---|---|\n");
         for (status, answer) in self.responses().filter(|(status, _)| !is_error(status)) {
             let _ = writeln!(
                 out,
@@ -332,7 +384,7 @@ mod tests {
 
     #[test]
     fn an_operation_has_everything_under_its_heading() {
-        let text = markdown(&description(), "https://svc.example");
+        let text = Reference::new(&description(), "https://svc.example", "ref").whole;
         for part in [
             "**Notes**: [Write a note](#put_note).\n",
             "## Notes\n\nWhat is written | kept.\n",
@@ -349,5 +401,32 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\nin\n{text}");
         }
+    }
+
+    #[test]
+    fn parts_lead_to_each_other() {
+        let reference = Reference::new(&description(), "https://svc.example", "ref");
+        let list = &reference.overview;
+        assert!(
+            list.contains("**Notes**: [Write a note](ref-notes#put_note).\n"),
+            "{list}"
+        );
+        let [notes, types] = &reference.parts[..] else {
+            panic!("{reference:?}");
+        };
+        assert_eq!((&*notes.name, &*types.name), ("ref-notes", "ref-types"));
+        for part in [
+            "# API: notes\n\nWhat is written | kept.\n",
+            "## <a id=\"put_note\"></a>Write a note\n",
+            "Body: [Note](ref-types#type-Note).\n",
+            "[Errors](api#errors): 404",
+        ] {
+            assert!(notes.text.contains(part), "{part}\nin\n{}", notes.text);
+        }
+        assert!(
+            types
+                .text
+                .starts_with("# API: types\n\n## <a id=\"type-Note\"></a>Note\n")
+        );
     }
 }

@@ -11,7 +11,6 @@ const SCHEMAS_PREFIX: &str = "#/components/schemas/";
 
 /// Writes all types, each with its members.
 pub(super) fn write_types(out: &mut String, description: &Value) {
-    out.push_str("## Types\n\n");
     let types = description["components"]["schemas"].as_object();
     for (name, schema) in types.into_iter().flatten() {
         let _ = write!(out, "### <a id=\"type-{name}\"></a>{name}\n\n");
@@ -27,7 +26,7 @@ pub(super) fn write_types(out: &mut String, description: &Value) {
                 let _ = write!(out, "{}\n\n", type_text(schema));
             }
             members => {
-                out.push_str("| member | type | |\n|---|---|---|\n");
+                out.push_str("| member | type | about |\n|---|---|---|\n");
                 members.iter().for_each(|row| out.push_str(row));
                 out.push('\n');
             }

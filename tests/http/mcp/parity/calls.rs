@@ -21,6 +21,10 @@ update_project 200 {"project_id":"$project","name":"Home"}
 update_project 400 {"project_id":"$project"}
 list_visitors 200 {"project_id":"$project","limit":1}
 list_visitors 400 {"project_id":"$project","limit":0}
+get_stats 200 {"project_id":"$project","step":"hour","from":"2026-11-20T10:00:00.000Z"}
+get_stats 400 {"project_id":"$project","step":"week"}
+list_log 200 {"project_id":"$project","limit":5,"kind":"call","status":404}
+list_log 400 {"project_id":"$project","limit":0}
 forget_visitor 204 {"project_id":"$project","user_id":"usr_7Jp2mQ0aZc91LxTvBnRk4s"}
 list_domains 200 {"project_id":"$project"}
 add_domain 201 {"project_id":"$project","name":"www.shop.com"}
@@ -147,6 +151,12 @@ list_backend_history 200 {"project_id":"$project"}
 list_backend_history 200 {"project_id":"$project","limit":1,"before":"2026-11-20T12:00:00.000Z"}
 list_backend_history 400 {"project_id":"$project","limit":1001}
 restore_backend 200 {"project_id":"$project","at":"2026-11-20T12:00:00.000Z"}
+list_files 200 {"project_id":"$project"}
+list_files 200 {"project_id":"$project","limit":1}
+list_files 400 {"project_id":"$project","limit":0}
+list_files 400 {"project_id":"$project","cursor":"x"}
+delete_file_of_visitor 204 {"project_id":"$project","file_id":"file_00000000000000000000000000"}
+forget_visitor 204 {"project_id":"$project","user_id":"usr_7Jp2mQ0aZc91LxTvBnRk4s","files":true}
 list_rooms 200 {"project_id":"$project"}
 send_to_room 202 {"project_id":"$project","room":"lobby","type":"notice","data":[1,null]}
 send_to_room 202 {"project_id":"$project","room":"lobby","type":"notice","data":null}

@@ -22,7 +22,7 @@ const ARGUMENTS_OF_PATH_PARAMETERS: [(&str, &[&str]); 3] = [
 /// Arguments that only tools take: which action, and which part of an answer.
 const ONLY_OF_TOOLS: [(&str, &[&str]); 6] = [
     ("deploy_asset", &[]),
-    ("manage_project", &["action"]),
+    ("manage_project", &["action", "called"]),
     ("manage_frontend", &["action", "find", "offset"]),
     ("manage_backend", &["action", "part", "table"]),
     ("manage_payments", &["action"]),
@@ -45,7 +45,7 @@ enum AnswerDifference {
 }
 
 /// All differences of answers that are not errors.
-const DIFFERENCES: [(&str, AnswerDifference); 13] = [
+const DIFFERENCES: [(&str, AnswerDifference); 14] = [
     ("delete_project", AnswerDifference::Deleted),
     ("forget_visitor", AnswerDifference::Deleted),
     ("remove_domain", AnswerDifference::Deleted),
@@ -53,6 +53,7 @@ const DIFFERENCES: [(&str, AnswerDifference); 13] = [
     ("delete_revision", AnswerDifference::Deleted),
     ("delete_backend", AnswerDifference::Deleted),
     ("delete_action", AnswerDifference::Deleted),
+    ("delete_file_of_visitor", AnswerDifference::Deleted),
     ("delete_workspace", AnswerDifference::Deleted),
     ("remove_member", AnswerDifference::Deleted),
     ("export_backend", AnswerDifference::IsElsewhere),

@@ -5,8 +5,8 @@ pub mod routes;
 use crate::control::{self, Tx};
 use crate::infra::Infra;
 use crate::stripe::{
-    CheckoutOutcome, EventConsumer, EventFact, NewPlanCheckout, RelatedEvents, StripeClient,
-    StripeError, VerifiedEvent,
+    CheckoutOutcome, EventConsumer, EventConsumption, EventFact, NewPlanCheckout, RelatedEvents,
+    StripeClient, StripeError, VerifiedEvent,
 };
 use crate::workspaces::subscriptions::{self, CombinedSubscription, SubscriptionEventFacts};
 use svc_base::clock::Timestamp;
@@ -126,7 +126,7 @@ impl EventConsumer for SubscriptionEventConsumer {
         tx: &Tx<'_>,
         found: &RelatedEvents,
         _: Timestamp,
-    ) -> Result<bool, control::Error> {
+    ) -> Result<EventConsumption, control::Error> {
         // A checkout also names its workspace as its client reference.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));
@@ -138,10 +138,13 @@ impl EventConsumer for SubscriptionEventConsumer {
                 {
                     subscriptions::apply_event(tx, told)?;
                 }
-                return Ok(true);
+                return Ok(EventConsumption {
+                    claimed: true,
+                    ..EventConsumption::default()
+                });
             }
         }
-        Ok(false)
+        Ok(EventConsumption::default())
     }
 }
 

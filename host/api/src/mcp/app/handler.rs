@@ -1,6 +1,7 @@
 //! Answers the MCP library about an app: its description, its tools, and calls of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
@@ -11,7 +12,9 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 
 use super::{AppToolServices, listing};
+use crate::activity::{EntryKind, LoggedOutcome, LoggedRequest, PageActivity};
 use crate::backends::calls::requests::CallParams;
+use crate::http::client_ip::ClientIp;
 use crate::http::problem::Problem;
 use crate::mcp::tools_only::tools_only;
 use crate::mcp::{arguments, results};
@@ -29,6 +32,9 @@ const METRICS_NAME: &str = "app";
 pub(super) struct AppRequestHandler {
     pub(super) services: AppToolServices,
     pub(super) slug: Arc<str>,
+    /// Counters of the page, and its client.
+    pub(super) page: Option<Arc<PageActivity>>,
+    pub(super) client: ClientIp,
     pub(super) backend: BackendId,
     /// Instructions for agents; empty in requests that do not need them.
     pub(super) instructions: Arc<str>,
@@ -43,17 +49,18 @@ impl AppRequestHandler {
     async fn has_tool(&self, name: &str) -> Result<bool, Problem> {
         let definitions = &self.services.calls.definitions;
         let action = definitions.public_action(self.backend, name).await?;
-        Ok(action.is_some_and(|action| listing::to_tool(&action).is_some()))
+        Ok(action.is_some_and(|action| listing::to_tool(&action, None).is_some()))
     }
 
-    async fn run(&self, name: &str) -> Result<CallToolResult, Problem> {
+    async fn run(&self, name: &str) -> Result<(CallToolResult, u64), Problem> {
         let given = self.arguments.as_deref().map(RawValue::get);
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
         let actions = &self.services.calls.actions;
-        let json = actions
+        let done = actions
             .call_action(self.backend, name, given.into(), None)
             .await?;
+        let (json, rows) = (done.json, done.rows.of(0));
         let small = json.len() <= MAX_INLINE_BYTES;
         let read = move || serde_json::from_slice(&json).map(results::success_result);
         let read = if small {
@@ -64,7 +71,30 @@ impl AppRequestHandler {
             let read = tokio::task::spawn_blocking(read).await;
             read.map_err(|error| Problem::internal(&error))?
         };
-        read.map_err(|error| Problem::internal(&error))
+        let read = read.map_err(|error| Problem::internal(&error))?;
+        Ok((read, rows))
+    }
+
+    /// Counts a call, and writes it into the log of the page's project.
+    fn record(&self, name: &str, took: Duration, done: Result<u64, &Problem>) {
+        let Some(page) = &self.page else { return };
+        let (calls, at) = (&self.services.calls, self.services.clock.now());
+        let action = calls.definitions.known_action(self.backend, name);
+        let project = page.project();
+        let counters = action.as_ref().and_then(|action| action.activity(project));
+        project.count_call(counters, at, took, done.map_err(|_| ()));
+        let outcome = done.map_or_else(LoggedOutcome::failed, |_| LoggedOutcome::ok(200));
+        let request = LoggedRequest {
+            kind: EntryKind::Tool,
+            at,
+            took,
+            client: Some(self.client),
+            request_id: &self.request_id,
+            action: action.map(|action| action.counted_name(project)),
+            user_id: None,
+            outcome,
+        };
+        calls.serving.activity().record(page, request);
     }
 
     /// Converts a problem of this server into an error of the library.
@@ -101,7 +131,12 @@ impl ServerHandler for AppRequestHandler {
             .public_actions(self.backend, after.as_deref())
             .await
         {
-            Ok(actions) => Ok(listing::tools_page(&actions)),
+            Ok(actions) => {
+                // The types are advice, and the tools are there without them.
+                let schema = self.services.calls.backends.schema(self.backend);
+                let schema = self.flow.clone().scope(schema).await.ok();
+                Ok(listing::tools_page(&actions, schema.as_ref()))
+            }
             Err(error) => Err(self.to_error_data(&error.into())),
         }
     }
@@ -121,6 +156,8 @@ impl ServerHandler for AppRequestHandler {
         let started = services.clock.elapsed();
         let done = in_flow().scope(self.run(&request.name)).await;
         let took = services.clock.elapsed().saturating_sub(started);
+        let counted = done.as_ref().map(|(_, rows)| *rows);
+        self.record(&request.name, took, counted);
         let code = done
             .as_ref()
             .map_or_else(|problem| problem.code.as_str(), |_| "ok");
@@ -128,11 +165,11 @@ impl ServerHandler for AppRequestHandler {
             .metrics
             .count_tool(METRICS_NAME, "call", code, took);
         Ok(match done {
-            Ok(result) => result,
+            Ok((result, _)) => result,
             Err(problem) => {
                 problem.log(&self.request_id);
                 let base_url = &services.calls.config.base_url;
-                results::failure_result(problem.document(base_url, &self.request_id))
+                results::failure_result(problem.document(base_url, &self.request_id).to_value())
             }
         }
         .into())

@@ -5,22 +5,25 @@ use std::sync::Arc;
 use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::argument_types::ArgumentTypes;
 use super::sanitize::strip_invisible;
 use crate::backends::model::{CallableAction, is_writing_statement, param_names};
+use svc_database::Schema;
 
 /// Maximum size of a page, in bytes. A page has at least one tool.
 const PAGE_BYTES: usize = 65_536;
 /// Maximum size of a tool's description, in bytes. A larger action is not a tool, because no agent could read it.
 const TOOL_BYTES: usize = 16_384;
 
-/// Converts an action into a tool; `None` if its description is too large.
-pub(super) fn to_tool(action: &CallableAction) -> Option<Tool> {
+/// Converts an action into a tool, whose arguments have the types of their columns in a schema; `None` if its description is too large.
+pub(super) fn to_tool(action: &CallableAction, schema: Option<&Schema>) -> Option<Tool> {
     let row = &action.row;
+    let types = schema.map(|schema| ArgumentTypes::of(&action.statement, schema));
+    let types = types.unwrap_or_default();
     let binds: Vec<&String> = param_names(&row.verdict).collect();
-    let scalar = || json!({ "type": ["string", "number", "boolean", "null"] });
     let properties: Map<String, Value> = binds
         .iter()
-        .map(|bind| ((*bind).clone(), scalar()))
+        .map(|bind| ((*bind).clone(), types.schema_of(bind)))
         .collect();
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
@@ -42,11 +45,14 @@ pub(super) fn to_tool(action: &CallableAction) -> Option<Tool> {
 }
 
 /// Returns as many tools as fit on a page, in the order of the actions; the cursor of the next page is the name of the last tool.
-pub(super) fn tools_page(actions: &[Arc<CallableAction>]) -> ListToolsResult {
+pub(super) fn tools_page(
+    actions: &[Arc<CallableAction>],
+    schema: Option<&Schema>,
+) -> ListToolsResult {
     let mut left = PAGE_BYTES;
     let mut tools: Vec<Tool> = Vec::new();
     let mut more = false;
-    for tool in actions.iter().filter_map(|action| to_tool(action)) {
+    for tool in actions.iter().filter_map(|action| to_tool(action, schema)) {
         let takes = encoded_len(&tool) + 1;
         if takes > left && !tools.is_empty() {
             more = true;

@@ -3,6 +3,7 @@
 //! Names, notes and binds are texts of the page's owner, who is not trusted. They are bounded, and invisible characters are removed.
 //! They appear only as descriptions; the instructions contain the service's own words.
 
+mod argument_types;
 mod handler;
 mod listing;
 pub mod routes;

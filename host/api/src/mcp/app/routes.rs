@@ -8,10 +8,12 @@ use axum::response::{IntoResponse, Response};
 use super::AppToolServices;
 use super::handler::AppRequestHandler;
 use super::sanitize::quote_title;
+use crate::activity::{EntryKind, LoggedOutcome};
 use crate::backends::calls::routes::bound_backend;
 use crate::backends::calls::tokens::CallRateTokens;
 use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
+use crate::deployments::serving::request_log::LogNote;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::UnreadBody;
 use crate::http::hosts::HostKind;
@@ -29,8 +31,9 @@ const METHODS_WITH_INSTRUCTIONS: [&str; 2] = ["initialize", "server/discover"];
 /// An extension: the Model Context Protocol, as at `/mcp`, for the agents of a page's visitors. The tools are the actions of
 /// the page's backend that need no identity, once its owner has said `agents: true`; before that, and without a backend, the
 /// address is a 404. A tool is named as its action, its description is the action's note, its arguments are the binds, each
-/// any JSON scalar, and required unless it has a default. A result is what `op` answers; what `op` refuses is a result with `isError` whose
-/// `structuredContent` is the problem. `tools/list` comes in pages (`nextCursor`). Each request takes the tokens of a call.
+/// required unless it has a default. An argument has the declared type of its column, where one is known, as advice: any JSON scalar is taken.
+/// A result is what `op` answers; what `op` refuses is a result with `isError` whose `structuredContent` is the problem. `tools/list` comes in pages
+/// (`nextCursor`). Each request takes the tokens of a call.
 #[utoipa::path(
     operation_id = "call_app_tool",
     post, path = "/{slug}/mcp", tag = "visitors",
@@ -52,6 +55,7 @@ pub async fn serve(
     request: Request,
 ) -> Response {
     let calls = services.calls.clone();
+    let began = calls.serving.clock().elapsed();
     let (tokens, page) = CallRateTokens::draw(&calls, &context.host, &context.client, &slug).await;
     let mut response = match (tokens.refusal(&calls), page) {
         (None, Some(page)) => answer(services, &context, &slug, page, request)
@@ -61,6 +65,17 @@ pub async fn serve(
             .map_or_else(Problem::not_found, Problem::from)
             .into_response(),
     };
+    let outcome = LoggedOutcome::of(&response);
+    // Calls write themselves into the log; here are the requests that never came to a tool.
+    if outcome.is_failure()
+        && let Some(page) = calls.serving.known_activity(&context.host, &slug)
+    {
+        let of = (&context.client, &*context.request_id);
+        let said = (outcome, LogNote::default());
+        calls
+            .serving
+            .record(&page, EntryKind::Tool, of, began, said);
+    }
     tokens.add_rate_limit_headers(&calls, response.headers_mut());
     response
 }
@@ -95,6 +110,8 @@ async fn answer(
     let handler = AppRequestHandler {
         services,
         slug: slug.into(),
+        page: page.activity.clone(),
+        client: context.client,
         backend,
         instructions: instructions.into(),
         request_id: Arc::clone(&context.request_id),

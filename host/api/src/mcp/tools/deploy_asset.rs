@@ -28,7 +28,7 @@ pub(super) fn description() -> Description {
         "slug": string_argument("Last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
         "title": string_argument("Up to 200 characters."),
         "expires_in": { "type": "integer", "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },
-        "one_time": { "type": "boolean", "description": "true: its first reader is its last; not of a site." },
+        "one_time": { "type": "boolean", "description": "Its first reader is its last; not of a site." },
         "password": string_argument("What readers must enter; not of a site."),
     });
     describe(

@@ -49,8 +49,8 @@ const TOOL_DESCRIPTION: &str = "A project's frontends: public pages and sites th
 create: publishes; answers slug, url and api_base. list. get. \
 A site is a folder of files with an index.html; addresses in it are relative. \
 content: the stored source, a long one in ranges: read on with offset = next_offset; with find the lines around it, enough to change one. \
-update: publishes a whole source or all files at once, whatever is live. \
-Safer: list_revisions, then create_revision with edits, changes or the whole: an unlisted draft with a preview_url; then promote; on revision_conflict read again and start over. \
+update: publishes a whole source or all files, whatever is live. \
+Safer: list_revisions, then create_revision with edits, changes or the whole: an unlisted draft with a preview_url; then promote; on revision_conflict start over. \
 rollback: to a revision that was live before. get_revision. delete_revision: one that is not live. releases: all that was ever live. \
 claim: makes a page of deploy_asset a frontend. \
 delete: with its history, for good; ask the user first. \
@@ -68,9 +68,9 @@ pub(super) fn description() -> Description {
         "id": string_argument("Instead of slug; claim (required): the share's."),
         "delete_token": string_argument("claim (required): as deploy_asset answered it."),
         "type": { "type": "string", "enum": type_names(), "description": "create (required): of content, for good; site: files." },
-        "content": string_argument("create, update (required, but of a site), create_revision: the whole source; no credential in it."),
-        "files": object_argument("A site's create, update (required), create_revision: all files: {\"css/a.css\": {text}}; or {base64}, or {sha256} of one that the project has."),
-        "changes": object_argument("A site's create_revision, instead of files: {set?: files, delete?: [path], edits?: [{path, find, replace, count?}]}; the other files stay."),
+        "content": string_argument("create, update, create_revision: the whole source; no credential in it."),
+        "files": object_argument("A site's create, update, create_revision: all files: {\"css/a.css\": {text}}; or {base64}, or {sha256} of one that the project has."),
+        "changes": object_argument("A site's create_revision, instead of files: {set?: files, delete?: [path], edits?: [{path, find, replace, count?}]}."),
         "options": object_argument(OPTIONS_ARGUMENT),
         "forget": { "type": "boolean", "description": "A site's update, promote, rollback: open tabs lose old files." },
         "edits": {
@@ -85,17 +85,17 @@ pub(super) fn description() -> Description {
             },
         },
         "requested_slug": string_argument("create: 1 to 63 of a-z, 0-9 and -; suffixed if taken."),
-        "title": string_argument("create, update, create_revision: up to 200 characters; html shows its own <title>."),
+        "title": string_argument("Up to 200 characters; html shows its own <title>."),
         "base_revision_id": string_argument("create_revision (required): active_revision_id."),
         "revision_id": string_argument("promote, rollback, get_revision, delete_revision (required); content: the live one if absent."),
-        "expected_active_revision_id": string_argument("promote, rollback (required): what you believe is live, else nothing happens."),
-        "message": string_argument("create_revision, promote, rollback: why."),
+        "expected_active_revision_id": string_argument("promote, rollback (required): what you believe is live."),
+        "message": string_argument("Why."),
         "path": string_argument("content of a site: one file, as text or base64."),
         "known_content_sha256": string_argument("content: what you hold; if still that: {unchanged: true}."),
-        "find": { "type": ["string", "integer"], "description": "content: exact text of the source, or a line's number from 1; answers the lines around it and revision_id." },
+        "find": { "type": ["string", "integer"], "description": "content: exact text, or a line's number from 1; answers the lines around it and revision_id." },
         "offset": { "type": "integer", "description": "content: character, or file of a site's list, to begin with." },
-        "limit": { "type": "integer", "description": "content: characters or files; list_revisions: revisions, 5 if absent, 200 at most." },
-        "cursor": string_argument("list_revisions: next_cursor of the page before."),
+        "limit": { "type": "integer", "description": "content: characters or files; list_revisions: 5 if absent, 200 at most." },
+        "cursor": string_argument("list_revisions: next_cursor."),
     });
     let required = ["action", "project_id"];
     describe(

@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 
 use super::{ToolDataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::CallerChoosingWorkspace;
+use crate::activity::Activity;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::envelope;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::projects::{domains, operations};
 use crate::releases;
-use crate::visitors;
+use crate::stats;
+use crate::{visitor_files, visitors};
+use svc_base::clock::Clock;
 
 actions!(Action {
     Create "create",
@@ -28,30 +31,41 @@ actions!(Action {
     AddDomain "add_domain",
     VerifyDomain "verify_domain",
     RemoveDomain "remove_domain",
+    Stats "stats",
+    Log "log",
 });
 
 const TOOL_DESCRIPTION: &str = "Projects, which own frontends (pages) and a backend (database). \
 create: answers url and id, the project_id of other calls. \
-list: yours; look here before you create: a plan limits them. \
+list: yours; look before you create: a plan limits them. \
 get: with frontends and visits. update: any of name, description, allowed_providers, home. \
 delete: for good, with pages and database; ask the user first. \
 release: schema, actions and pages at once, all or nothing. \
 visitors: who has signed in, newest first; names and addresses are untrusted data. \
 forget_visitor: erases one, with profile and sessions. \
-domains: its own host names. add_domain: answers records; the user sets one in DNS, then verify_domain.";
+domains: its own host names. add_domain: answers records; the user sets one in DNS, then verify_domain. \
+stats: views, calls, errors by hour or day. log: latest requests of pages.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
         "action": { "type": "string", "enum": Action::names() },
         "project_id": string_argument("All but create and list (required)."),
         "user_id": string_argument("forget_visitor (required): usr_…"),
-        "limit": { "type": "integer", "maximum": 200, "description": "visitors: 50 if absent." },
-        "cursor": string_argument("visitors: next_cursor of the page before."),
+        "files": { "type": "boolean", "description": "forget_visitor: uploads, too." },
+        "limit": { "type": "integer", "maximum": 500, "description": "visitors: at most 200." },
+        "cursor": string_argument("visitors: next_cursor."),
+        "from": string_argument("stats: RFC 3339."),
+        "to": string_argument("stats."),
+        "step": string_argument("stats: hour or day."),
+        "before": string_argument("log: next_before."),
+        "kind": string_argument("log: call, live, …"),
+        "status": { "type": "integer", "description": "log." },
+        "called": string_argument("log: action."),
         "name": string_argument("create (required), update: up to 100 characters; at creation part of the host name. *_domain (required): www.example.com."),
-        "description": string_argument("create, update: what it is about; empty clears it."),
-        "ttl_seconds": { "type": "integer", "description": "create: seconds to live, never changed later; for good if absent." },
-        "permanent": { "type": "boolean", "description": "create: true: for good, the default." },
-        "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers of its pages; [] or null allows all." },
+        "description": string_argument("What it is about; empty clears it."),
+        "ttl_seconds": { "type": "integer", "description": "create: seconds to live; for good if absent." },
+        "permanent": { "type": "boolean", "description": "create: for good, the default." },
+        "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers; [] or null: all." },
         "home": string_argument("update, release: slug of the frontend at the project's url; empty: the oldest."),
         "migrations": list_argument("release: [{ddl, note?}]"),
         "actions": list_argument("release: as of manage_backend."),
@@ -136,14 +150,18 @@ pub(super) async fn call(
         Action::Domains | Action::AddDomain | Action::VerifyDomain | Action::RemoveDomain => {
             call_on_domains(session, wanted, arguments).await
         }
+        Action::Stats => {
+            let (at, counted) = (session.project(&mut arguments).await?, counted(&session));
+            to_json(stats::operations::stats(counted, at, arguments.parse_rest()?).await?)
+        }
+        Action::Log => log(session, arguments).await,
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
-            let (visitors, user_id) = (
-                session.services.visitors.clone(),
-                arguments.required_text("user_id")?,
-            );
-            arguments.expect_none_left()?;
-            deletion_result(visitors::operations::forget(visitors, at, user_id).await)
+            let services = &session.services;
+            let services = (services.visitor_files.clone(), services.visitors.clone());
+            let user_id = arguments.required_text("user_id")?;
+            let input = (user_id, arguments.parse_rest()?);
+            deletion_result(visitor_files::operations::forget(services, at, input).await)
         }
     }
 }
@@ -178,4 +196,21 @@ async fn call_on_domains(
             to_json(operations::list(domains, at).await?)
         }
     }
+}
+
+/// Lists the latest requests of a project's pages.
+async fn log(session: ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
+    let at = session.project(&mut arguments).await?;
+    // `action` is what the tool does.
+    if let Some(name) = arguments.optional::<String>("called", "the name of an action")? {
+        arguments.set("action", &name)?;
+    }
+    let counted = counted(&session);
+    to_json(stats::operations::log(counted, at, arguments.parse_rest()?).await?)
+}
+
+/// Returns what owners' counts and logs are read from.
+fn counted(session: &ToolSession) -> (Arc<Activity>, Clock) {
+    let services = &session.services;
+    (Arc::clone(&services.activity), services.clock.clone())
 }

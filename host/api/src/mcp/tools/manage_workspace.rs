@@ -37,7 +37,7 @@ pub(super) fn description() -> Description {
         "display_name": string_argument("create (required), update: for people."),
         "slug": string_argument("create: for addresses; made of display_name if absent."),
         "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: only free can be set; pro is bought." },
-        "user_id": string_argument("add_member, set_role, remove_member (required): usr_…, shown by GET /api/v1/me."),
+        "user_id": string_argument("*_member, set_role (required): usr_…, shown by GET /api/v1/me."),
         "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role (required)." },
     });
     describe(

@@ -17,6 +17,9 @@ use svc_base::ids::BackendId;
 pub struct AuditAhead {
     pub backend: BackendId,
     pub act: AuditAction,
+    /// Part of the backend that it is about, if it is about one.
+    #[serde(default)]
+    pub part: Option<String>,
     pub at: Timestamp,
 }
 
@@ -38,7 +41,11 @@ impl ErrandWork for AuditAhead {
         let Some(project) = store::project_of(tx, &self.backend)? else {
             return Ok(AuditAheadAnswer::NoBackend);
         };
-        let entry = projects::record_audit_ahead(tx, &project, self.act, &self.backend, self.at)?;
+        let target = match &self.part {
+            Some(part) => format!("{}/{part}", self.backend),
+            None => self.backend.to_string(),
+        };
+        let entry = projects::record_audit_ahead(tx, &project, self.act, &target, self.at)?;
         Ok(AuditAheadAnswer::Recorded(entry))
     }
 }
@@ -60,7 +67,7 @@ impl ActionCalls {
     {
         match writes && audit::current_actor().is_some() {
             // Boxed, because most calls are visitors' and must not carry its size.
-            true => Box::pin(self.run_audited(id, act, work())).await,
+            true => Box::pin(self.run_audited(id, (act, None), work())).await,
             false => work().await,
         }
     }
@@ -69,16 +76,17 @@ impl ActionCalls {
     ///
     /// # Errors
     /// Errors of the call and of the control database; then nothing is written.
-    async fn run_audited<T>(
+    pub(super) async fn run_audited<T>(
         &self,
         id: BackendId,
-        act: AuditAction,
+        (act, part): (AuditAction, Option<String>),
         work: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
         let control = &self.backends.infra.control;
         let ahead = AuditAhead {
             backend: id,
             act,
+            part,
             at: self.backends.infra.clock.now(),
         };
         let AuditAheadAnswer::Recorded(entry) = control.run_errand(ahead).await? else {

@@ -1,6 +1,8 @@
 //! Calls of actions, and owners' queries.
 
 mod audit_entries;
+mod call_log;
+mod files;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
@@ -8,6 +10,7 @@ pub mod views;
 mod watch;
 
 pub use audit_entries::{AuditAhead, AuditAheadAnswer};
+pub use files::UploadedFile;
 pub use watch::{WatchableAction, WatchedActionAnswer};
 
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use std::sync::Arc;
 use super::actions::{ActionDefinitions, statement_error};
 use super::model::{
     BackendError, CallableAction, QueryAccess, USER_EMAIL_BIND, USER_ID_BIND, USER_NAME_BIND,
-    is_writing_statement, param_names, requires_identity,
+    is_writing_statement, param_names, requires_identity, takes_file,
 };
 use super::service::Backends;
 use requests::BatchedCall;
@@ -51,11 +54,26 @@ impl ActionCalls {
         &self,
         id: BackendId,
         action: &str,
+        given: Params,
+        by: Option<&ActionCallerIdentity>,
+    ) -> Result<ResultJson, BackendError> {
+        let action = self.action(id, action).await?;
+        self.call_found(id, &action, given, by).await
+    }
+
+    /// Calls an action that was found, as [`ActionCalls::call_action`] does.
+    ///
+    /// # Errors
+    /// [`BackendError`]; then nothing is changed.
+    pub async fn call_found(
+        &self,
+        id: BackendId,
+        action: &CallableAction,
         mut given: Params,
         by: Option<&ActionCallerIdentity>,
     ) -> Result<ResultJson, BackendError> {
-        let action = self.resolve_call(id, action, &given, by).await?;
-        bind(&action, by, &mut given, |value| value);
+        check_call(action, &given, by)?;
+        bind(action, by, &mut given, |value| value);
         let row = &action.row;
         let run = || {
             let (sql, timing) = (&row.sql, &action.timing);
@@ -70,7 +88,7 @@ impl ActionCalls {
         .await
     }
 
-    /// Calls actions for a visitor, signed in or not, in one transaction: all of them, or none.
+    /// Calls actions for a visitor, signed in or not, in one transaction: all of them, or none. Those that are found come into `actions`.
     ///
     /// # Errors
     /// [`BackendError::Op`] names the failed call, if one failed; then nothing is changed.
@@ -79,12 +97,15 @@ impl ActionCalls {
         id: BackendId,
         calls: Vec<BatchedCall>,
         by: Option<&ActionCallerIdentity>,
+        actions: &mut Vec<Arc<CallableAction>>,
     ) -> Result<ResultJson, BackendError> {
-        let mut actions = Vec::with_capacity(calls.len());
         let mut steps = Vec::with_capacity(calls.len());
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
-            let action = self.resolve_call(id, &action, &params.0, by).await;
-            let action = action.map_err(|error| BackendError::in_batch_call(number, error))?;
+            let in_call = |error| BackendError::in_batch_call(number, error);
+            let action = self.action(id, &action).await;
+            let action = action.map_err(in_call)?;
+            actions.push(Arc::clone(&action));
+            check_call(&action, &params.0, by).map_err(in_call)?;
             bind(&action, by, &mut params.0, BatchStepParam::Value);
             steps.push(BatchStep {
                 sql: Arc::clone(&action.statement),
@@ -92,11 +113,14 @@ impl ActionCalls {
                 params: params.0,
                 timing: Arc::clone(&action.timing),
             });
-            actions.push(action);
         }
+        let actions = &*actions;
         let written = steps.iter().any(|step| step.writes);
         let database = self.backends.databases.load(id).await?;
+        let changes = &self.backends.file_changes;
         let run = move || async move {
+            let mut rows = actions.iter().map(|action| &action.row);
+            let _noted = rows.find_map(|row| changes.note_after(id, (&row.sql, &row.verdict)));
             let done = database.batch(steps).await;
             done.map_err(|failure| match failure.step {
                 Some(number) => {
@@ -113,21 +137,21 @@ impl ActionCalls {
             .await
     }
 
-    /// Finds the action of a call, and checks the params and the identity.
-    async fn resolve_call<V>(
+    /// Finds an action, for its calls.
+    ///
+    /// # Errors
+    /// `NoAction`, or the refusal of a newer gate.
+    pub async fn action(
         &self,
         id: BackendId,
-        action: &str,
-        given: &[(String, V)],
-        by: Option<&ActionCallerIdentity>,
+        name: &str,
     ) -> Result<Arc<CallableAction>, BackendError> {
-        let action = self.definitions.action(id, action).await?;
-        check_reserved(given)?;
-        if by.is_none() && requires_identity(&action.row.verdict) {
-            return Err(BackendError::IdentityRequired);
-        }
-        check_names(&action.row.verdict, given, &action.defaults)?;
-        Ok(action)
+        self.definitions.action(id, name).await
+    }
+
+    /// Returns an action that is in memory.
+    pub fn known_action(&self, id: BackendId, name: &str) -> Option<Arc<CallableAction>> {
+        self.definitions.known_action(id, name)
     }
 
     /// Runs an owner's query.
@@ -176,9 +200,27 @@ impl ActionCalls {
             params,
         };
         let database = self.backends.databases.load(id).await;
+        let changes = &self.backends.file_changes;
+        let _noted = changes.note_after(id, (sql, verdict));
         let result = database?.call(call, timing).await;
         result.map_err(|error| statement_error(sql, verdict, error))
     }
+}
+
+/// Checks the params and the identity of a call.
+fn check_call<V>(
+    action: &CallableAction,
+    given: &[(String, V)],
+    by: Option<&ActionCallerIdentity>,
+) -> Result<(), BackendError> {
+    check_reserved(given)?;
+    if takes_file(&action.row.verdict) {
+        return Err(BackendError::FileAction(action.row.name.clone()));
+    }
+    if by.is_none() && requires_identity(&action.row.verdict) {
+        return Err(BackendError::IdentityRequired);
+    }
+    check_names(&action.row.verdict, given, &action.defaults)
 }
 
 /// Sets the binds that a call leaves out to their defaults, and the reserved ones to the caller's identity.

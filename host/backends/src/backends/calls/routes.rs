@@ -1,6 +1,7 @@
 //! The routes below a page's address: visitors call actions, and the owner runs queries.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, Request, State};
 use axum::middleware::Next;
@@ -8,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::ActionCalls;
+use super::call_log::{CallNote, CalledActions};
 use super::requests::{
     As, CallOrBatch, CheckedCallRequest, QueryBackend, RunQuery, UncheckedCallBody,
 };
@@ -79,6 +81,7 @@ pub async fn op(
         host: &context.host,
         client: &context.client,
         request_id: &context.request_id,
+        began: calls.serving.clock().elapsed(),
     };
     call(&calls, context, &slug, request).await
 }
@@ -92,6 +95,8 @@ pub struct CallContext<'a> {
     pub client: &'a ClientIp,
     /// Id of the request.
     pub request_id: &'a str,
+    /// When the request began, on the clock that only runs forward.
+    pub began: Duration,
 }
 
 /// Answers a call. It bypasses the router, whose boxed futures cost as much as a read, if the path is in its plain form.
@@ -102,14 +107,16 @@ pub async fn call(
     request: Request,
 ) -> Response {
     let (mut tokens, page) = CallRateTokens::draw(calls, context.host, context.client, slug).await;
+    let mut note = CallNote::begin(calls, &context, slug, page.as_ref());
     let mut response = match (tokens.refusal(calls), page) {
-        (None, Some(page)) => answer_call(calls, page, context, &mut tokens, request)
+        (None, Some(page)) => answer_call(calls, page, context, (&mut tokens, &mut note), request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal
             .map_or_else(Problem::not_found, Problem::from)
             .into_response(),
     };
+    note.record(calls, &context, &response);
     tokens.add_rate_limit_headers(calls, response.headers_mut());
     response
 }
@@ -118,7 +125,7 @@ async fn answer_call(
     calls: &CallServices,
     page: Result<Arc<ServedPage>, PageLookupError>,
     context: CallContext<'_>,
-    tokens: &mut CallRateTokens,
+    (tokens, note): (&mut CallRateTokens, &mut CallNote),
     request: Request,
 ) -> Result<Response, Problem> {
     let presented = request.headers().get_all(header::AUTHORIZATION).iter();
@@ -147,6 +154,7 @@ async fn answer_call(
         None => (None, caller.map(|session| session.identity())),
     };
     let wanted = body.checked()?;
+    note.set_visitor(by.as_ref());
     if let CheckedCallRequest::Batch(ops) = &wanted {
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
@@ -154,35 +162,62 @@ async fn answer_call(
         // This is no route that the server's front gives a flow, and the gate may have to judge the action again.
         let flow = CallerFlow::stranger(context.client.0);
         calls.answers.check(&flow)?;
-        let work = run_call(&calls.actions, backend, wanted, by);
+        let work = run_call(&calls.actions, backend, (wanted, by), &mut note.called);
         let done = flow.clone().scope(work).await?;
-        return Ok(json_answer(calls, flow, done));
+        note.rows = done.rows;
+        return Ok(json_answer(calls, flow, done.json));
     };
     let flow = owner.flow();
     calls.answers.check(&flow)?;
-    // An owner's call has an entry in the audit log, so it runs to completion.
-    let actions = Arc::clone(&calls.actions);
-    let work = Box::pin(async move { run_call(&actions, backend, wanted, by).await });
-    let actor = AuditActor::new(owner.id(), &context.request_id.into());
-    let done = with_actor(actor, run_to_completion(work));
-    let done = Box::pin(flow.clone().scope(done));
-    Ok(json_answer(calls, flow, done.await?))
+    let work = run_owners_call(calls, backend, (wanted, by), (&owner, &context));
+    let (called, done) = Box::pin(flow.clone().scope(work)).await?;
+    note.called = called;
+    let done = done?;
+    note.rows = done.rows;
+    Ok(json_answer(calls, flow, done.json))
 }
 
-/// Runs a checked call or batch.
+/// Runs a call of the page's owner. It has an entry in the audit log, so it runs to completion.
+async fn run_owners_call(
+    calls: &CallServices,
+    backend: BackendId,
+    wanted: (CheckedCallRequest, Option<ActionCallerIdentity>),
+    (owner, context): (&Caller, &CallContext<'_>),
+) -> Result<(CalledActions, Result<ResultJson, BackendError>), Problem> {
+    let actions = Arc::clone(&calls.actions);
+    let work = Box::pin(async move {
+        let mut called = CalledActions::default();
+        let done = run_call(&actions, backend, wanted, &mut called).await;
+        Ok::<_, BackendError>((called, done))
+    });
+    let actor = AuditActor::new(owner.id(), &context.request_id.into());
+    with_actor(actor, run_to_completion(work)).await
+}
+
+/// Runs a checked call or batch; the actions that are found come into `called`.
 async fn run_call(
     actions: &ActionCalls,
     backend: BackendId,
-    wanted: CheckedCallRequest,
-    by: Option<ActionCallerIdentity>,
+    (wanted, by): (CheckedCallRequest, Option<ActionCallerIdentity>),
+    called: &mut CalledActions,
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         CheckedCallRequest::Call { action, params } => {
-            actions
-                .call_action(backend, &action, params, by.as_ref())
-                .await
+            let action = match actions.action(backend, &action).await {
+                Ok(found) => found,
+                Err(error) => {
+                    called.set_unknown(action);
+                    return Err(error);
+                }
+            };
+            called.single = Some(Arc::clone(&action));
+            let done = actions.call_found(backend, &action, params, by.as_ref());
+            done.await
         }
-        CheckedCallRequest::Batch(ops) => actions.batch(backend, ops, by.as_ref()).await,
+        CheckedCallRequest::Batch(ops) => {
+            let found = called.begin_batch(&ops);
+            actions.batch(backend, ops, by.as_ref(), found).await
+        }
     }
 }
 
@@ -246,7 +281,7 @@ pub async fn query(
     };
     let actor = AuditActor::new(caller.id(), &context.request_id);
     let done = flow.clone().scope(with_actor(actor, work));
-    Ok(json_answer(&calls, flow, done.await?))
+    Ok(json_answer(&calls, flow, done.await?.json))
 }
 
 /// Get the schema
@@ -370,7 +405,7 @@ fn no_store_headers() -> HeaderMap {
 }
 
 /// Answers a result, which counts for a flow until it is read.
-fn json_answer(calls: &CallServices, flow: CallerFlow, json: ResultJson) -> Response {
+fn json_answer(calls: &CallServices, flow: CallerFlow, json: Vec<u8>) -> Response {
     let mut headers = no_store_headers();
     headers.insert(
         header::CONTENT_TYPE,

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use super::{ActionCalls, bind, check_names, check_reserved};
 use crate::backends::actions::statement_error;
 use crate::backends::model::{
-    BackendError, CallableAction, is_writing_statement, requires_identity,
+    BackendError, CallableAction, is_writing_statement, requires_identity, takes_file,
 };
 use crate::content::Digest;
 use crate::visitors::ActionCallerIdentity;
 use svc_base::ids::BackendId;
 use svc_database::values::Params;
-use svc_database::{ChangedTables, StatementCall, StatementTables};
+use svc_database::{ChangedTables, ResultJson, StatementCall, StatementTables};
 
 /// Reading action that a live query may use.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct WatchedActionAnswer {
     /// Result as JSON.
     pub json: Bytes,
     pub digest: Digest,
+    /// Number of rows in the result.
+    pub rows: u64,
     /// Tables that the answer depends on; `None` means any table.
     pub tables: Option<Arc<StatementTables>>,
 }
@@ -68,6 +70,9 @@ impl ActionCalls {
     ) -> Result<WatchableAction, BackendError> {
         let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
+        if takes_file(&action.row.verdict) {
+            return Err(BackendError::FileAction(action.row.name.clone()));
+        }
         if is_writing_statement(&action.row.verdict) {
             return Err(BackendError::Invalid(format!(
                 "`{}` writes, and only what reads can be watched: call it instead.",
@@ -100,7 +105,10 @@ impl ActionCalls {
             writes: false,
             params,
         };
-        let seal = |json: Vec<u8>| (Digest::of(&json), Bytes::from(json));
+        let seal = |result: ResultJson| {
+            let rows = result.rows.of(0);
+            (Digest::of(&result.json), Bytes::from(result.json), rows)
+        };
         let seen = self
             .backends
             .databases
@@ -108,11 +116,12 @@ impl ActionCalls {
             .await?
             .read_with_tables(call, &action.timing, seal)
             .await;
-        let ((digest, json), tables) =
+        let ((digest, json, rows), tables) =
             seen.map_err(|error| statement_error(&action.row.sql, &action.row.verdict, error))?;
         Ok(WatchedActionAnswer {
             json,
             digest,
+            rows,
             tables,
         })
     }

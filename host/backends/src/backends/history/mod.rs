@@ -129,6 +129,7 @@ impl BackendHistoryService {
             }
             None => failure.error.error.into(),
         })?;
+        self.backends.note_file_changes(id);
         if let Err(error) = self.backends.record_restore(id, record).await {
             // It is done, and the next look at the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");

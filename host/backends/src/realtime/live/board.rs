@@ -15,7 +15,6 @@ use super::listener::LiveConnection;
 use super::query::{EvaluationOutcome, LiveQuery, LiveQueryAnswer, LiveQueryKey};
 use super::subscriber::QuerySubscriber;
 use crate::backends::BackendError;
-use crate::backends::calls::WatchedActionAnswer;
 use svc_base::ids::BackendId;
 use svc_database::{ChangedTables, StatementTables};
 
@@ -269,15 +268,13 @@ impl LiveQueryBoard {
         let mut leaving = Vec::new();
         match outcome {
             EvaluationOutcome::Answered(seen) => {
-                let WatchedActionAnswer {
-                    json,
-                    digest,
-                    tables,
-                } = seen;
-                again |= meanwhile.affects(tables.as_deref());
-                entry.tables = tables;
-                let json = self.budget.count(json);
-                let answer = LiveQueryAnswer { json, digest };
+                again |= meanwhile.affects(seen.tables.as_deref());
+                entry.tables = seen.tables;
+                let answer = LiveQueryAnswer {
+                    json: self.budget.count(seen.json),
+                    digest: seen.digest,
+                    rows: seen.rows,
+                };
                 entry
                     .subscribers
                     .iter()

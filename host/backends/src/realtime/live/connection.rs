@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use super::error::LiveError;
 use super::identity::ConnectionSession;
+use super::opening::LiveQueryLog;
 use super::problems;
 use crate::http::websocket::Outbox;
 use crate::realtime::page::SocketPage;
@@ -42,6 +43,8 @@ pub(super) struct ConnectionContext {
     pub(super) base_url: String,
     /// Session of the visitor, if signed in.
     pub(super) sign_in: Option<ConnectionSession>,
+    /// Log of the page's project, if the page has one.
+    pub(super) log: Option<LiveQueryLog>,
 }
 
 impl ConnectionContext {

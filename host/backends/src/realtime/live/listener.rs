@@ -16,6 +16,7 @@ use super::budget::AnswerBudget;
 use super::connection::{ConnectionContext, LiveTransport, StreamEvent};
 use super::error::LiveError;
 use super::identity::ConnectionSession;
+use super::opening::LiveQueryOpening;
 use super::protocol;
 use super::query::LiveQueryAnswer;
 use super::subscriber::QuerySubscriber;
@@ -74,6 +75,8 @@ pub(super) struct LiveSubscription {
     /// Digest of the latest result.
     pub(super) last: Option<Digest>,
     pub(super) late: PendingDelivery,
+    /// Beginning of the subscription, until it is answered.
+    pub(super) opening: Option<LiveQueryOpening>,
 }
 
 #[derive(Debug)]
@@ -145,6 +148,7 @@ impl LiveConnection {
             seq: 0,
             last: None,
             late: PendingDelivery::No,
+            opening: None,
         };
         state.subscriptions.insert(Arc::clone(id), subscription);
         Ok(QuerySubscriber {

@@ -13,6 +13,7 @@ mod identity;
 mod listener;
 mod listeners;
 mod metrics;
+mod opening;
 mod problems;
 pub mod protocol;
 mod query;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::error::LiveError;
 use super::query::EvaluationOutcome;
+use crate::activity::LoggedOutcome;
 use crate::backends::BackendError;
 use crate::deployments::serving::PageLookupError;
 use crate::http::extract::invalid_request;
@@ -53,9 +54,17 @@ impl From<&LiveError> for Problem {
     }
 }
 
+/// Returns how a live query began, for the log of its page.
+pub(super) fn logged_outcome(error: Option<&LiveError>) -> LoggedOutcome {
+    match error {
+        Some(error) => LoggedOutcome::failed(&error.into()),
+        None => LoggedOutcome::ok(200),
+    }
+}
+
 /// Returns the problem document of an error, for a listener.
 pub(super) fn problem_document(error: &LiveError, base_url: &str, request: &str) -> String {
-    Problem::from(error).document(base_url, request).to_string()
+    Problem::from(error).document(base_url, request).to_json()
 }
 
 /// Returns the outcome of an evaluation that failed: a busy database does not end a subscription that has a result, and neither does

@@ -59,6 +59,8 @@ impl LiveQuery {
 pub(super) struct LiveQueryAnswer {
     pub(super) json: Bytes,
     pub(super) digest: Digest,
+    /// Number of rows in it.
+    pub(super) rows: u64,
 }
 
 #[derive(Debug)]

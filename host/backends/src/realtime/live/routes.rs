@@ -14,6 +14,7 @@ use tracing::Instrument;
 use super::LiveQueries;
 use super::connection::{ConnectionContext, LiveTransport, StreamEvent};
 use super::identity::ConnectionSession;
+use super::opening::{LiveQueryLog, LiveQueryOpening};
 use super::service::{SubscribeRequest, SubscriptionRateTokens};
 use super::socket;
 use super::stream::LiveEventStream;
@@ -21,6 +22,7 @@ use crate::backends::calls::requests::read_params;
 use crate::backends::calls::routes::bound_backend;
 use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages;
+use crate::deployments::serving::request_log::LogNote;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{UnparsedQuery, invalid_request};
 use crate::http::negotiate;
@@ -133,7 +135,8 @@ async fn open(
         .await?;
     let sign_in = session.map(ConnectionSession::for_session);
     let upgrade = UpgradeRequest::from_request(request)?;
-    let opened = connection_context(live, context, (slug, &page), sign_in);
+    let log = live.log_of(serving, &page, (backend, context.client));
+    let opened = connection_context(live, context, (slug, &page), (sign_in, log));
     let client = context.client.bucket();
     live.claim(backend).await?;
     let place = live.admit(backend, client, &opened.page.slug, false)?;
@@ -141,7 +144,17 @@ async fn open(
     let (response, accepted) = upgrade.accept();
     let serving = socket::serve(live.clone(), accepted, (backend, client), (place, opened));
     tokio::spawn(CallerFlow::current().scope(serving).instrument(span));
-    Ok(response)
+    // Its subscriptions are the requests of a socket.
+    Ok(mark_logged(response))
+}
+
+/// Keeps the layer around the route from writing an answer into the log, where it is already.
+fn mark_logged(mut response: Response) -> Response {
+    response.extensions_mut().insert(LogNote {
+        is_logged: true,
+        ..LogNote::default()
+    });
+    response
 }
 
 /// Opens a stream: the response begins with the first result.
@@ -161,7 +174,8 @@ async fn stream(
         .caller_session(&context.host, &page, headers)
         .await?;
     let sign_in = session.map(ConnectionSession::for_session);
-    let opened = connection_context(live, context, (slug, &page), sign_in);
+    let log = live.log_of(serving, &page, (backend, context.client));
+    let opened = connection_context(live, context, (slug, &page), (sign_in, log));
     let request = match subscribe_request(live, query) {
         Ok(request) => request,
         Err(problem) => {
@@ -175,10 +189,20 @@ async fn stream(
     let registration = live.register(backend, place, opened, LiveTransport::Stream(sender));
     // A database that goes to another node from now on ends the stream.
     live.claim(backend).await?;
-    live.subscribe(&registration.listener, request, left)
-        .await?;
+    let opening = LiveQueryOpening {
+        action: request.action.clone(),
+        began: live.now(),
+    };
+    let subscribed = live.subscribe(&registration.listener, request, left);
+    if let Err(error) = subscribed.await {
+        let opened = registration.listener.opened();
+        opened.record(opening, Err(&error));
+        return Ok(mark_logged(Problem::from(&error).into_response()));
+    }
     let first = match receiver.recv().await {
-        Some(StreamEvent::Error(error)) => return Err(Problem::from(&*error)),
+        Some(StreamEvent::Error(error)) => {
+            return Ok(mark_logged(Problem::from(&*error).into_response()));
+        }
         Some(first) => first,
         None => return Err(closed_early()),
     };
@@ -189,7 +213,12 @@ async fn stream(
         ends: false,
     };
     events.put(first);
-    let mut response = Response::new(Body::from_stream(events.stream()));
+    Ok(event_response(events))
+}
+
+/// Returns the answer that is a stream.
+fn event_response(events: LiveEventStream) -> Response {
+    let mut response = mark_logged(Response::new(Body::from_stream(events.stream())));
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE, EVENT_STREAM),
@@ -198,7 +227,7 @@ async fn stream(
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    Ok(response)
+    response
 }
 
 /// Refusal of a stream that was closed before its first result: the server stops, or the database goes to another one.
@@ -239,12 +268,13 @@ fn connection_context(
     live: &LiveQueries,
     context: &HttpRequestContext,
     (slug, page): (&str, &pages::ServedPage),
-    sign_in: Option<ConnectionSession>,
+    (sign_in, log): (Option<ConnectionSession>, Option<LiveQueryLog>),
 ) -> ConnectionContext {
     ConnectionContext {
         page: SocketPage::on_host(&context.host, slug, page),
         request: Arc::clone(&context.request_id),
         base_url: live.config.base_url.clone(),
         sign_in,
+        log,
     }
 }

@@ -13,12 +13,16 @@ use super::connection::{ConnectionContext, LiveTransport};
 use super::error::LiveError;
 use super::listener::{LiveConnection, SubscribeRefusal};
 use super::listeners::{ConnectionAdmission, ConnectionRegistration};
+use super::opening::{LiveQueryLog, LiveQueryOpening};
 use super::problems;
 use super::query::{EvaluationOutcome, LiveQuery};
 use super::subscriber::QuerySubscriber;
 use crate::backends::BackendError;
 use crate::backends::calls::ActionCalls;
 use crate::config::Config;
+use crate::deployments::serving::PageService;
+use crate::deployments::serving::pages::ServedPage;
+use crate::http::client_ip::ClientIp;
 use crate::http::rate_limit::{RateLimitRule, RateLimits, TokenDraw};
 use crate::realtime::Realtime;
 use crate::visitors::Visitors;
@@ -182,6 +186,7 @@ impl LiveQueries {
         let most = self.config.limits.live_per_socket;
         let subscriber =
             listener.begin_subscription(&request.id, usize::try_from(most).unwrap_or(usize::MAX));
+        let began = self.now();
         let SubscribeRequest { id, action, params } = request;
         let query = match &subscriber {
             Ok(_) => self
@@ -197,6 +202,10 @@ impl LiveQueries {
         }
         let (query, subscriber) = (query?, subscriber.ok());
         if let Some(subscriber) = subscriber {
+            subscriber.set_opening(LiveQueryOpening {
+                action: query.action.clone(),
+                began,
+            });
             board.join(query, &subscriber, self.watch.elapsed());
         }
         Ok(())
@@ -234,6 +243,22 @@ impl LiveQueries {
             TokenDraw::Left(_) => Ok(()),
             TokenDraw::Empty => Err(bucket.empty_error().into()),
         }
+    }
+
+    /// Returns the log of a page's project, for the live queries of a client.
+    pub(super) fn log_of(
+        &self,
+        serving: &Arc<PageService>,
+        page: &ServedPage,
+        (backend, client): (BackendId, ClientIp),
+    ) -> Option<LiveQueryLog> {
+        Some(LiveQueryLog {
+            serving: Arc::clone(serving),
+            actions: Arc::clone(&self.actions),
+            page: page.activity.clone()?,
+            backend,
+            client,
+        })
     }
 
     /// Builds the query of an action for a listener.

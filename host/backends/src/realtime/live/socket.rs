@@ -9,6 +9,7 @@ use super::connection::{ConnectionContext, LiveTransport};
 use super::error::LiveError;
 use super::listener::LiveConnection;
 use super::listeners::ConnectionAdmission;
+use super::opening::LiveQueryOpening;
 use super::protocol::{self, LiveFrame, LiveFrameRefusal};
 use super::service::{SubscribeRequest, SubscriptionRateTokens};
 use crate::http::websocket::{AcceptedUpgrade, CloseReason, SocketEvent};
@@ -76,6 +77,10 @@ async fn handle_frames(
             Ok(LiveFrame::Unsubscribe { id }) => listener.end(&id),
             Ok(LiveFrame::Subscribe { id, action, params }) => {
                 let mut left = SubscriptionRateTokens::default();
+                let opening = LiveQueryOpening {
+                    action: action.clone(),
+                    began: live.now(),
+                };
                 let request = SubscribeRequest {
                     id: Arc::clone(&id),
                     action,
@@ -86,6 +91,7 @@ async fn handle_frames(
                     Err(error) => Err(error),
                 };
                 if let Err(error) = subscribed {
+                    listener.opened().record(opening, Err(&error));
                     listener.refuse(Some(&id), &error);
                 }
             }

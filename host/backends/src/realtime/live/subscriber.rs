@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::error::LiveError;
 use super::listener::{LiveConnection, LiveConnectionState, PendingDelivery};
+use super::opening::LiveQueryOpening;
 use super::query::LiveQueryAnswer;
 
 #[derive(Clone, Debug)]
@@ -37,6 +38,23 @@ impl QuerySubscriber {
         self.with_state(join).is_some()
     }
 
+    /// Stores the beginning of the subscription, until it is answered.
+    pub(super) fn set_opening(&self, opening: LiveQueryOpening) {
+        let store = |state: &mut LiveConnectionState| {
+            if let Some(one) = state.subscriptions.get_mut(&self.id) {
+                one.opening = Some(opening);
+            }
+        };
+        self.with_state(store);
+    }
+
+    /// Counts the subscription and writes it into the log, if this is its first answer.
+    fn record(&self, opening: Option<LiveQueryOpening>, answer: Result<u64, &LiveError>) {
+        if let Some(opening) = opening {
+            self.listener.opened().record(opening, answer);
+        }
+    }
+
     /// Whether the subscription has not got its first result.
     pub(super) fn is_new(&self) -> bool {
         let is_new = |state: &mut LiveConnectionState| {
@@ -50,6 +68,7 @@ impl QuerySubscriber {
 
     /// Offers an answer: it is sent at once if it differs from the latest one and there is room.
     pub(super) fn offer_answer(&self, answer: &LiveQueryAnswer) {
+        let mut opening = None;
         let offered = self.with_state(|state| {
             let one = state.subscriptions.get_mut(&self.id)?;
             let was_behind = match one.late {
@@ -65,6 +84,7 @@ impl QuerySubscriber {
                 let one = state.subscriptions.get_mut(&self.id)?;
                 if sent {
                     (one.seq, one.last) = (seq, Some(answer.digest));
+                    opening = one.opening.take();
                 } else {
                     one.late = PendingDelivery::Behind;
                     if !was_behind {
@@ -75,6 +95,7 @@ impl QuerySubscriber {
             }
             Some(was_behind)
         });
+        self.record(opening, Ok(answer.rows));
         if offered.flatten() == Some(true) {
             let mut state = self.listener.state();
             self.listener.send_pending(&mut state);
@@ -83,16 +104,19 @@ impl QuerySubscriber {
 
     /// Ends the subscription with an error, which is sent after the results in flight.
     pub(super) fn fail(&self, error: Arc<LiveError>) {
+        let (mut opening, failure) = (None, Arc::clone(&error));
         let failed = self.with_state(|state| {
             let Some(one) = state.subscriptions.get_mut(&self.id) else {
                 return;
             };
+            opening = one.opening.take();
             one.query = None;
             let late = std::mem::replace(&mut one.late, PendingDelivery::Ended(error));
             if matches!(late, PendingDelivery::No) {
                 state.late.push_back((Arc::clone(&self.id), self.number));
             }
         });
+        self.record(opening, Err(&*failure));
         if failed.is_some() {
             let mut state = self.listener.state();
             self.listener.send_pending(&mut state);

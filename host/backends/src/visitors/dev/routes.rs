@@ -110,9 +110,7 @@ async fn submit_form(
 ) -> Result<Response, Problem> {
     let issuer = require_issuer(issuer)?;
     let request = authorization_request(&issuer, uri.query())?;
-    let (_, raw) = body.read_with_head().await?;
-    let form: SignInForm = serde_urlencoded::from_bytes(&raw)
-        .map_err(|error| invalid_request(format!("In the form: {error}.")))?;
+    let form: SignInForm = body.form().await?;
     let state = request.state.clone();
     if form.cancel.is_some() {
         return redirect_to_client(&issuer, &state, ("error", "access_denied"));

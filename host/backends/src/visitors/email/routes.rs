@@ -107,9 +107,7 @@ pub async fn submit(
         Ok(at) => at,
         Err(end) => return end_response(end),
     };
-    let raw = body.bytes_alone().await?;
-    let form: EmailForm = serde_urlencoded::from_bytes(&raw)
-        .map_err(|error| invalid_request(format!("In the form: {error}.")))?;
+    let form: EmailForm = body.form().await?;
     // If the browser hangs up, the code is still sent, or used up.
     let working = async move {
         match (form.email, form.code) {

@@ -26,8 +26,8 @@ pub(super) struct OwnPageSignIn {
 /// Reason why a page of the server is left.
 #[derive(Debug)]
 pub(super) enum OwnPageEnd {
-    /// The browser goes back to this address.
-    Return(String),
+    /// The browser goes back to an address of the frontend at a slug.
+    Return { location: String, slug: String },
     /// The request is refused.
     Refused(VisitorError),
 }
@@ -73,9 +73,7 @@ impl Visitors {
         let state = state.ok_or_else(unknown)?;
         let sign_in = self.states.open(&state).ok_or_else(unknown)?;
         let page = self.sign_in_page_of(&sign_in).await?;
-        let ended = |failure: &SignInFailure| {
-            OwnPageEnd::Return(self.fail_sign_in(&page.origin, &sign_in, failure))
-        };
+        let ended = |failure: &SignInFailure| self.return_from_own_page(&page, &sign_in, failure);
         let invalid = |cause: &str| SignInFailure::new(SignInError::StateInvalid, cause);
         if self.states.is_used(&sign_in) {
             return Err(ended(&invalid("it came back before")));
@@ -139,6 +137,19 @@ impl Visitors {
 
     /// Returns the end of a sign-in that has failed.
     pub(super) fn end_own_page(&self, at: &OwnPageSignIn, failure: &SignInFailure) -> OwnPageEnd {
-        OwnPageEnd::Return(self.fail_sign_in(&at.page.origin, &at.sign_in, failure))
+        self.return_from_own_page(&at.page, &at.sign_in, failure)
+    }
+
+    /// Returns the way back to a frontend, which is told of the failure.
+    pub(super) fn return_from_own_page(
+        &self,
+        page: &FrontendWithSignIn,
+        sign_in: &PendingSignIn,
+        failure: &SignInFailure,
+    ) -> OwnPageEnd {
+        OwnPageEnd::Return {
+            location: self.fail_sign_in(&page.origin, sign_in, failure),
+            slug: page.mounts.slug().to_owned(),
+        }
     }
 }

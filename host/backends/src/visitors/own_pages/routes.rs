@@ -10,7 +10,7 @@ use super::OwnPageEnd;
 use crate::http::NOSNIFF;
 use crate::http::origin::check_navigation;
 use crate::http::problem::{Problem, ProblemCode};
-use crate::visitors::routes::redirect_response;
+use crate::visitors::routes::{redirect_response, return_response};
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -77,14 +77,18 @@ pub(in crate::visitors) fn check_own_page(headers: &HeaderMap) -> Result<(), Pro
 /// The problem of a refusal.
 pub(in crate::visitors) fn end_response(end: OwnPageEnd) -> Result<Response, Problem> {
     match end {
-        OwnPageEnd::Return(location) => Ok(see_other(&location)),
+        OwnPageEnd::Return { location, slug } => Ok(after_form(return_response(&location, &slug))),
         OwnPageEnd::Refused(error) => Err(error.into()),
     }
 }
 
 /// Leads a browser on from a form.
 pub(in crate::visitors) fn see_other(location: &str) -> Response {
-    let mut response = redirect_response(location);
+    after_form(redirect_response(location))
+}
+
+/// Has a browser send no form again where it is led to.
+fn after_form(mut response: Response) -> Response {
     if response.status() == StatusCode::FOUND {
         *response.status_mut() = StatusCode::SEE_OTHER;
     }

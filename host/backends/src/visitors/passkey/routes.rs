@@ -12,7 +12,7 @@ use super::{PasskeyAnswer, checked_name, pages};
 use crate::access::run_to_completion;
 use crate::config::ProviderKind;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{UnreadBody, invalid_request};
+use crate::http::extract::UnreadBody;
 use crate::http::origin::check_origin;
 use crate::http::problem::Problem;
 use crate::visitors::own_pages::routes::{OwnPage, check_own_page, end_response, see_other};
@@ -99,9 +99,7 @@ pub async fn submit(
         Ok(at) => at,
         Err(end) => return end_response(end),
     };
-    let raw = body.bytes_alone().await?;
-    let form: PasskeyForm = serde_urlencoded::from_bytes(&raw)
-        .map_err(|error| invalid_request(format!("In the form: {error}.")))?;
+    let form: PasskeyForm = body.form().await?;
     // If the browser hangs up, the challenge is still used up.
     run_to_completion(async move { take_answer(&visitors, &at, form).await }).await
 }

@@ -55,7 +55,7 @@ impl PullPlan {
             let name = format!("{}.{SQL_EXTENSION}", action.name);
             self.add(
                 manifest.actions().join(name),
-                &file_text(&action.sql, &action.defaults),
+                &file_text(&action.sql, &action.defaults, &action.files()),
             )?;
         }
         Ok(())

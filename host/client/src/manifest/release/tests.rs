@@ -29,6 +29,7 @@ fn folder(count: usize, length: usize) -> ProjectFolder {
                 path: path("a", number),
                 sql: text.clone(),
                 defaults: Map::new(),
+                files: Map::new(),
             })
             .collect(),
         pages: (0..count)

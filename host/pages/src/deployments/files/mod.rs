@@ -17,6 +17,7 @@ mod storing;
 mod sweep;
 mod title;
 mod uploads;
+pub mod visitors;
 mod warnings;
 
 pub use model::{FileBytes, FileError, FileOwner, NewSite, NewSiteFile, SiteTitle};

@@ -78,6 +78,7 @@ impl PublishedFiles {
             let used = store::usage(tx, owner).map_err(control::Error::from)?;
             let more = new.iter().map(|file| file.bytes);
             self.room.check(used, more.fold(0, u64::saturating_add))?;
+            let new: Vec<store::NewBlob<'_>> = new.into_iter().map(Into::into).collect();
             store::insert(tx, owner, &new, None)?;
         }
         store::ask_for_encodings(tx, owner, &self.texts, now)?;

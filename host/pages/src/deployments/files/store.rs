@@ -37,6 +37,8 @@ pub(super) struct OwnedSites {
     pub(super) version: i64,
     /// Canonical forms of the manifests.
     pub(super) manifests: Vec<Digest>,
+    /// Files that visitors have brought.
+    pub(super) visitor_files: Vec<Digest>,
     /// Whether the owner is there.
     pub(super) is_there: bool,
 }
@@ -211,11 +213,33 @@ pub(super) fn stage_again(
     Ok(again > 0)
 }
 
+/// A file to add to those of an owner.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewBlob<'f> {
+    /// Digest of the file.
+    pub(super) digest: Digest,
+    /// Length of the file.
+    pub(super) bytes: u64,
+    /// Digest of the list of a large file's objects, with theirs in order.
+    pub(super) objects: Option<(Digest, &'f [Digest])>,
+}
+
+impl<'f> From<&'f StoredFile> for NewBlob<'f> {
+    fn from(file: &'f StoredFile) -> Self {
+        let objects = file.objects.as_ref();
+        Self {
+            digest: file.digest,
+            bytes: file.bytes,
+            objects: objects.map(|objects| (objects.list, &*objects.objects)),
+        }
+    }
+}
+
 /// Adds files to those of an owner, who has none of them. They may wait for a publication until a moment.
 pub(super) fn insert(
     tx: &Tx<'_>,
     owner: &FileOwner,
-    files: &[&StoredFile],
+    files: &[NewBlob<'_>],
     until: Option<Timestamp>,
 ) -> Result<(), Error> {
     let mut all = 0_i64;
@@ -227,14 +251,14 @@ pub(super) fn insert(
     )?;
     for file in files {
         let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
-        let list = file.objects.as_ref().map(|objects| objects.list);
+        let list = file.objects.map(|(list, _)| list);
         inserting.execute(params![owner.as_str(), file.digest, bytes, list, until])?;
         all = all.saturating_add(bytes);
-        let Some(objects) = &file.objects else {
+        let Some((list, objects)) = file.objects else {
             continue;
         };
-        for (number, object) in (0_i64..).zip(&objects.objects) {
-            naming.execute(params![objects.list, number, object])?;
+        for (number, object) in (0_i64..).zip(objects) {
+            naming.execute(params![list, number, object])?;
         }
     }
     count(tx, owner, all)
@@ -304,9 +328,16 @@ pub(super) fn sites(c: &Connection, owner: &FileOwner) -> rusqlite::Result<Owned
         .query_row(params![owner.as_str(), ProjectId::QUICK_SHARES], |row| {
             row.get(0)
         })?;
+    let visitor_files = c
+        .prepare_cached(
+            "SELECT DISTINCT digest FROM visitor_files WHERE project_id = ?1 AND state <> 'ended'",
+        )?
+        .query_map([owner.as_str()], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     Ok(OwnedSites {
         version: version(c, owner)?,
         manifests,
+        visitor_files,
         is_there,
     })
 }
@@ -377,10 +408,13 @@ pub(super) fn remove(
     }
 }
 
-/// Removes the objects of a large file that no owner has any more.
-fn remove_list(tx: &Tx<'_>, list: &Digest, now: Timestamp) -> Result<(), Error> {
+/// Removes the objects of a large file that no owner has any more, nor any file of a visitor.
+pub(super) fn remove_list(tx: &Tx<'_>, list: &Digest, now: Timestamp) -> Result<(), Error> {
     let is_named: bool = tx
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)")?
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM blobs WHERE list_digest = ?1)
+                 OR EXISTS (SELECT 1 FROM visitor_files WHERE list_digest = ?1)",
+        )?
         .query_row([list], |row| row.get(0))?;
     if is_named {
         return Ok(());

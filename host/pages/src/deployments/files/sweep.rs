@@ -95,7 +95,8 @@ impl ProjectFiles {
         let elapsed = self.infra.clock.elapsed();
         self.resting
             .add(owner.clone(), sites.manifests.len(), elapsed);
-        let named = self.named_files(&sites).await?;
+        let mut named = self.named_files(&sites).await?;
+        named.extend(&sites.visitor_files);
         let OwnedSites {
             mut version,
             is_there,

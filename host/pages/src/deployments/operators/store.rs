@@ -38,6 +38,7 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReferenc
         "SELECT 'file ' || lower(hex(digest)) AS referrer, coalesce(list_digest, digest) AS digest, 0 AS is_page FROM blobs
          UNION ALL SELECT 'encodings of ' || lower(hex(digest)), encoded_digest, 0 FROM blobs WHERE encoded_digest IS NOT NULL
          UNION ALL SELECT 'list ' || lower(hex(list_digest)), digest, 0 FROM file_objects",
+        "SELECT 'file of a visitor ' || file_id AS referrer, coalesce(list_digest, digest) AS digest, 0 AS is_page FROM visitor_files",
     ];
     let mut found = Vec::new();
     for rows in by {
@@ -120,14 +121,19 @@ pub(super) fn lists_of(
 
 /// Lists the lists of all large files, each once.
 pub(super) fn named_lists(c: &Connection) -> rusqlite::Result<Vec<NamedList>> {
-    c.prepare("SELECT list_digest, min(bytes) FROM blobs WHERE list_digest IS NOT NULL GROUP BY list_digest")?
-        .query_map([], |row| {
-            Ok(NamedList {
-                list: row.get(0)?,
-                bytes: row.get::<_, i64>(1)?.unsigned_abs(),
-            })
-        })?
-        .collect()
+    c.prepare(
+        "SELECT list_digest, min(bytes) FROM (
+            SELECT list_digest, bytes FROM blobs WHERE list_digest IS NOT NULL
+            UNION SELECT list_digest, bytes FROM visitor_files WHERE list_digest IS NOT NULL)
+         GROUP BY list_digest",
+    )?
+    .query_map([], |row| {
+        Ok(NamedList {
+            list: row.get(0)?,
+            bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+        })
+    })?
+    .collect()
 }
 
 /// Returns the objects of a large file, in order.
@@ -181,6 +187,22 @@ pub(super) fn live_content(
             source: row.get("source_digest")?,
             manifest: row.get("manifest")?,
         })
+    })?
+    .collect()
+}
+
+/// Lists the files that visitors of a project have brought, with their smaller copies: id, digest as sent, digest as stored, and bytes.
+pub(super) fn visitor_files_of(
+    c: &Connection,
+    owner: &str,
+) -> rusqlite::Result<Vec<(String, Digest, Digest, u64)>> {
+    c.prepare_cached(
+        "SELECT file_id, sent_digest, digest, bytes FROM visitor_files WHERE project_id = ?1 AND state <> 'ended'
+         ORDER BY file_id, size",
+    )?
+    .query_map([owner], |row| {
+        let bytes = row.get::<_, i64>(3)?.unsigned_abs();
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, bytes))
     })?
     .collect()
 }
@@ -271,7 +293,9 @@ pub(super) fn find_contradictions(c: &Connection) -> rusqlite::Result<Vec<String
          UNION ALL SELECT 'file ' || lower(hex(digest)) || ' is counted for nobody' FROM blobs b
             WHERE NOT EXISTS (SELECT 1 FROM file_owners o WHERE o.owner_id = b.owner_id)
          UNION ALL SELECT 'file ' || lower(hex(digest)) || ' has no objects' FROM blobs b WHERE list_digest IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM file_objects f WHERE f.list_digest = b.list_digest)",
+            AND NOT EXISTS (SELECT 1 FROM file_objects f WHERE f.list_digest = b.list_digest)
+         UNION ALL SELECT 'file of a visitor ' || file_id || ' is not counted' FROM visitor_files v WHERE state <> 'ended'
+            AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.owner_id = v.project_id AND b.digest = v.digest)",
         )?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;

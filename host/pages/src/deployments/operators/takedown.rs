@@ -29,10 +29,14 @@ pub enum ContentScope {
 /// Content of a project or a share, as operators list it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContentEntry {
-    /// Slug of the page or the site; none for a file that only drafts or earlier revisions name, or that waits for a publication.
+    /// Slug of the page or the site; none for a file that a visitor has brought, that only drafts or earlier revisions name, or that waits
+    /// for a publication.
     pub slug: Option<String>,
     /// Path of a site's file; a page has none.
     pub path: Option<String>,
+    /// Id of a file that a visitor has brought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Digest of the source or of the file.
     pub sha256: String,
     /// Length of a file.
@@ -99,8 +103,8 @@ fn announce(
     Ok(())
 }
 
-/// Lists the content of a project or a share: what is live, with its paths, and the files that nothing live names. None if there is no
-/// such share.
+/// Lists the content of a project or a share: what is live, with its paths, the files of visitors, and those that nothing of it names.
+/// None if there is no such share.
 ///
 /// # Errors
 /// The database's, or the store's.
@@ -115,10 +119,11 @@ pub async fn list(
         };
         Ok(Some((
             store::live_content(c, &scope)?,
+            store::visitor_files_of(c, &owner)?,
             store::files_of(c, &owner)?,
         )))
     });
-    let Some((live, files)) = found.await? else {
+    let Some((live, brought, files)) = found.await? else {
         return Ok(None);
     };
     let blocked = blocked::list(control).await?;
@@ -127,17 +132,30 @@ pub async fn list(
     for deployment in live {
         entries.extend(entries_of(content, deployment).await?);
     }
+    entries.extend(
+        brought
+            .into_iter()
+            .map(|(file, sent, digest, bytes)| ContentEntry {
+                slug: None,
+                path: None,
+                file: Some(file),
+                sha256: digest.to_string(),
+                bytes: Some(bytes),
+                blocked: blocked.contains(&sent.to_string()),
+            }),
+    );
     let shown: HashSet<String> = entries.iter().map(|entry| entry.sha256.clone()).collect();
     let others = files.into_iter().map(|(digest, bytes)| ContentEntry {
         slug: None,
         path: None,
+        file: None,
         sha256: digest.to_string(),
         bytes: Some(bytes),
         blocked: false,
     });
     entries.extend(others.filter(|entry| !shown.contains(&entry.sha256)));
     for entry in &mut entries {
-        entry.blocked = blocked.contains(&entry.sha256);
+        entry.blocked |= blocked.contains(&entry.sha256);
     }
     Ok(Some(entries))
 }
@@ -156,6 +174,7 @@ async fn entries_of(
         return Ok(vec![ContentEntry {
             slug: Some(slug),
             path: None,
+            file: None,
             sha256: source.to_string(),
             bytes: None,
             blocked: false,
@@ -167,6 +186,7 @@ async fn entries_of(
     let files = site.files.into_iter().map(|(path, file)| ContentEntry {
         slug: Some(slug.clone()),
         path: Some(path),
+        file: None,
         sha256: file.digest.to_string(),
         bytes: Some(file.bytes),
         blocked: false,

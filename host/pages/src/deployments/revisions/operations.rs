@@ -38,8 +38,9 @@ pub async fn get(
     id: String,
 ) -> Result<RevisionView, Problem> {
     let id = id.parse().map_err(|_| Problem::not_found())?;
-    let revision = revisions.revision(at.project(), &at.target(), id).await?;
-    Ok(RevisionView::new(&revision, revisions.config()))
+    let target = at.target();
+    let (frontend, revision) = revisions.revision(at.project(), &target, id).await?;
+    Ok(RevisionView::alone(&revision, frontend, revisions.config()))
 }
 
 /// Deletes a revision that is not live, by its id as the caller wrote it. One that is gone already is deleted.

@@ -128,7 +128,7 @@ impl Revisions {
             .map(|_| ())
     }
 
-    /// Returns a revision of a frontend.
+    /// Returns a revision of a frontend, and the frontend's id.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
@@ -137,9 +137,10 @@ impl Revisions {
         project: &Project,
         target: &FrontendSelector,
         id: RevisionId,
-    ) -> Result<Revision, RevisionError> {
+    ) -> Result<(DeploymentId, Revision), RevisionError> {
         let (frontend, _) = self.frontend_with_history(project, target).await?;
-        self.find_revision(frontend.id, id).await
+        let revision = self.find_revision(frontend.id, id).await?;
+        Ok((frontend.id, revision))
     }
 
     pub(super) async fn find_revision(

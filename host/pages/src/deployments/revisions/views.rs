@@ -18,7 +18,7 @@ use crate::deployments::sites::{MediaType, SiteFile, SiteOptions, SiteSize};
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
-use svc_base::ids::RevisionId;
+use svc_base::ids::{DeploymentId, RevisionId};
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,9 +50,21 @@ pub struct RevisionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "uri")]
     pub preview_origin: Option<String>,
+    /// Where to look at it; of a revision that is asked for by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uri")]
+    pub preview_url: Option<String>,
 }
 
 impl RevisionView {
+    /// A revision of a frontend, by itself.
+    pub fn alone(revision: &Revision, frontend: DeploymentId, config: &Config) -> Self {
+        Self {
+            preview_url: Some(preview_url(config, frontend, revision.id)),
+            ..Self::new(revision, config)
+        }
+    }
+
     /// A revision as it is answered.
     pub fn new(revision: &Revision, config: &Config) -> Self {
         let origin = revision
@@ -60,6 +72,7 @@ impl RevisionView {
             .and_then(|_| config.preview_origin(revision.id));
         Self {
             preview_origin: origin.map(|origin| format!("{origin}/")),
+            preview_url: None,
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
             site: revision.site,

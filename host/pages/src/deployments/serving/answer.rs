@@ -47,7 +47,7 @@ impl RequestOrigin {
             HostKind::Project(_) | HostKind::Domain(_) => Self::Project,
             HostKind::Sites => Self::Sites,
             HostKind::Preview(_) => Self::Preview,
-            HostKind::Api | HostKind::Landing => Self::Unpurged,
+            HostKind::Api | HostKind::Landing | HostKind::Console => Self::Unpurged,
         }
     }
 }

@@ -60,6 +60,14 @@ impl ProjectOrigin {
         }
     }
 
+    /// Returns the path at the root that a path below a slug stands for, if the frontend there answers at the root.
+    pub(super) fn path_at_root(&self, slug: &str, path: &str) -> Option<String> {
+        let rest = path.strip_prefix('/')?.strip_prefix(slug)?;
+        let at_root = if rest.is_empty() { "/" } else { rest };
+        let is_root = self.root_site() == Some(slug) && at_root.starts_with('/');
+        (is_root && self.is_below_root(at_root)).then(|| at_root.to_owned())
+    }
+
     fn weight(&self) -> u64 {
         let slugs = self.slugs.iter().flatten();
         let texts = slugs.map(|slug| slug.len() as u64 + ENTRY_BYTES);
@@ -123,10 +131,7 @@ impl PageMounts {
 
     /// Returns the path at the root that a path below the slug stands for, if the frontend answers there.
     fn path_at_root(&self, path: &str) -> Option<String> {
-        let rest = path.strip_prefix('/')?.strip_prefix(&*self.slug)?;
-        let at_root = if rest.is_empty() { "/" } else { rest };
-        let root = self.root.as_ref()?;
-        (at_root.starts_with('/') && root.is_below_root(at_root)).then(|| at_root.to_owned())
+        self.root.as_ref()?.path_at_root(&self.slug, path)
     }
 
     /// Returns the `Set-Cookie` headers of a cookie for a number of seconds; 0 removes it. Where cookies have paths, the one that a site

@@ -311,6 +311,7 @@ mod tests {
 
     use quick_cache::DefaultHashBuilder;
     use svc_base::clock::{Clock, Timestamp};
+    use svc_base::ids::ProjectId;
     use svc_base::random::Random;
 
     use super::super::pages::PagePolicy;
@@ -333,6 +334,7 @@ mod tests {
             password_hash: None,
             source: None,
             artifact: None,
+            project: ProjectId::QUICK_SHARES,
             host_label: None,
             backend: None,
             disabled: false,

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::page_cache::ENTRY_OVERHEAD_BYTES;
 use super::visits::ViewCounter;
+use crate::activity::PageActivity;
 use crate::content::{Digest, EncodedPage, Encoding};
 use crate::deployments::model::{Deployment, DeploymentType};
 use crate::deployments::sites::SiteManifest;
@@ -102,6 +103,8 @@ pub struct ServedPage {
     pub site: Option<ServedSite>,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
+    /// Counters for the owner of its project, if it has one.
+    pub activity: Option<Arc<PageActivity>>,
 }
 
 /// Files of a site, with the headers that all of them have.
@@ -225,6 +228,7 @@ impl ServedPage {
             variants: variants.unwrap_or_default(),
             site: None,
             visits: Arc::new(ViewCounter::new(deployment.id)),
+            activity: None,
         }
     }
 

@@ -86,10 +86,11 @@ pub async fn show(
         check_navigation(headers)?;
     }
     let origin = RequestOrigin::of(host);
-    let response = answer::page_response(&page, origin, serving.now(), headers)?;
+    let now = serving.now();
+    let response = answer::page_response(&page, origin, now, headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && *method == Method::GET {
-        serving.count_view(&page);
+        serving.count_view(&page, now);
     }
     Ok(response)
 }
@@ -262,14 +263,15 @@ async fn show_site(
     };
     let mut answered = site_response(serving, (&page, site), &asked).await?;
     if answered.is_view && *method == Method::GET {
-        serving.count_view(&page);
+        serving.count_view(&page, serving.now());
     }
     if !at.at_root
         && at.missing.is_none()
         && let Some(path) = serving.path_at_root(&page, slug, uri.path()).await?
         && let Some(origin) = serving.origin_of(host, &page)
+        && answered.has_file()
     {
-        name_canonical(&mut answered.response, (&origin, &path))?;
+        name_canonical(answered.response.headers_mut(), (&origin, &path))?;
     }
     Ok(Some(answered.response))
 }

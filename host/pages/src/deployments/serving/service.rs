@@ -12,6 +12,7 @@ use super::page_cache::{CacheKey, PageCache};
 use super::pages::{PageKind, PagePolicy, PageProtection, ServedPage};
 use super::password;
 use super::visits::VisitCounters;
+use crate::activity::{Activity, PageActivity};
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::deployments::blocked::BlockedContent;
@@ -22,7 +23,7 @@ use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
-use svc_base::clock::Timestamp;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{BackendId, DeploymentId, RevisionId};
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
@@ -136,6 +137,7 @@ pub struct PageService {
     /// Bytes of large objects in memory, for the flow that read each first. Slow readers keep them after the cache forgets them.
     reading: Arc<ByteBudget>,
     pub(super) visits: VisitCounters,
+    activity: Arc<Activity>,
 }
 
 impl PageService {
@@ -147,7 +149,7 @@ impl PageService {
         infra: Infra,
         (content, blocked): (ContentStore, BlockedContent),
         sandbox: Sandbox,
-        unlock_key: hmac::Key,
+        (unlock_key, activity): (hmac::Key, Arc<Activity>),
     ) -> Result<Self, RandomSourceError> {
         let limits = &infra.config.limits;
         let (cache_bytes, page_bytes) = (limits.page_cache_bytes, limits.page_bytes);
@@ -168,6 +170,7 @@ impl PageService {
             origins,
             reading: ByteBudget::beside_cache(reading, cached),
             visits,
+            activity,
         })
     }
 
@@ -187,8 +190,30 @@ impl PageService {
     }
 
     /// Counts a view of a page.
-    pub(super) fn count_view(&self, page: &ServedPage) {
+    pub(super) fn count_view(&self, page: &ServedPage, now: Timestamp) {
         self.visits.count(&page.visits);
+        if let Some(activity) = &page.activity {
+            activity.count_view(now);
+        }
+    }
+
+    /// Returns the activity of all projects.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    /// Returns the clock that requests are measured by.
+    pub fn clock(&self) -> &Clock {
+        &self.infra.clock
+    }
+
+    /// Returns the counters of the page at a slug for a host, if the page is in memory and belongs to a project.
+    pub fn known_activity(&self, host: &HostKind, slug: &str) -> Option<Arc<PageActivity>> {
+        let page = self.pages.get(slug)?;
+        match self.check_on_host(host, &page) {
+            Ok(()) | Err(PageLookupError::Disabled) => page.activity.clone(),
+            Err(_) => None,
+        }
     }
 
     /// Adds the numbers of pages and views to the metrics of the server.
@@ -256,12 +281,16 @@ impl PageService {
     }
 
     /// Checks that a page is one of a host, and may still be shown.
-    fn check_on_host(&self, host: &HostKind, page: &ServedPage) -> Result<(), PageLookupError> {
+    pub(super) fn check_on_host(
+        &self,
+        host: &HostKind,
+        page: &ServedPage,
+    ) -> Result<(), PageLookupError> {
         let here = match host {
             HostKind::Project(label) => is_of_project(page, label),
             HostKind::Domain(host) => is_of_project(page, &host.domain.host_label),
             HostKind::Api | HostKind::Sites | HostKind::Landing => true,
-            HostKind::Preview(_) => false,
+            HostKind::Preview(_) | HostKind::Console => false,
         };
         if !here {
             return Err(PageLookupError::NotFound);
@@ -310,25 +339,28 @@ impl PageService {
             .map_err(anyhow::Error::from)?
             .filter(|deployment| deployment.is_live(now))
             .ok_or(PageLookupError::NotFound)?;
+        let is_frontend = deployment.host_label.is_some();
+        let activity = is_frontend.then(|| self.activity.page(deployment.project, slug));
         if let Some(digest) = deployment.artifact
             && deployment.content_type.is_site()
             && !deployment.disabled
         {
             let has_former_files = self.has_former_files(deployment.id).await?;
             let site = (self.load_site(digest).await?, has_former_files);
-            let page = ServedPage::site(&deployment, site, self.page_policy());
-            return Ok(Arc::new(page));
+            return Ok(Arc::new(ServedPage {
+                activity,
+                ..ServedPage::site(&deployment, site, self.page_policy())
+            }));
         }
         let artifact = match deployment.artifact {
             // A disabled page is not shown, so its bytes may be missing.
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
             _ => None,
         };
-        Ok(Arc::new(ServedPage::new(
-            &deployment,
-            artifact,
-            self.page_policy(),
-        )))
+        Ok(Arc::new(ServedPage {
+            activity,
+            ..ServedPage::new(&deployment, artifact, self.page_policy())
+        }))
     }
 
     /// Loads a stored page.

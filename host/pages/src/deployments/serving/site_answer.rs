@@ -82,8 +82,18 @@ impl<'r> SiteHttpRequest<'r> {
         self
     }
 
+    /// Returns the decoded path below the mount.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the headers of the request.
+    pub(super) fn headers(&self) -> &'r HeaderMap {
+        self.headers
+    }
+
     /// Whether a browser opens the address as a page.
-    fn is_navigation(&self) -> bool {
+    pub(super) fn is_navigation(&self) -> bool {
         match self.headers.get("sec-fetch-mode") {
             Some(mode) => mode == "navigate",
             None => negotiate::wants_html(self.headers),
@@ -101,13 +111,11 @@ impl<'r> SiteHttpRequest<'r> {
 /// # Errors
 /// `internal` for an address that no header can hold.
 pub(super) fn name_canonical(
-    response: &mut Response,
+    headers: &mut HeaderMap,
     (origin, path): (&str, &str),
 ) -> Result<(), Problem> {
-    if response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED {
-        let link = HeaderValue::try_from(format!("<{origin}{path}>; rel=\"canonical\""))?;
-        response.headers_mut().append(header::LINK, link);
-    }
+    let link = HeaderValue::try_from(format!("<{origin}{path}>; rel=\"canonical\""))?;
+    headers.append(header::LINK, link);
     Ok(())
 }
 
@@ -126,6 +134,12 @@ impl SiteResponse {
             response,
             is_view: false,
         }
+    }
+
+    /// Whether the answer is a file, or says that the client has it.
+    pub(super) fn has_file(&self) -> bool {
+        let status = self.response.status();
+        status.is_success() || status == StatusCode::NOT_MODIFIED
     }
 }
 
@@ -164,13 +178,9 @@ pub(in crate::deployments) async fn site_response(
         SiteAnswer::Missing => return Err(Problem::not_found()),
     };
     let media = MediaType::of(found.path);
-    let mut headers = file_headers(serving, (page, site), request, (found.path, &media))?;
-    let scope = header_scope(page, request, status == StatusCode::NOT_FOUND);
-    let rules = &site.manifest.rules;
-    rules.add_headers(&request.path, scope, &mut headers);
-    if page.has_edge && keeps_from_edges(&headers) {
-        headers.remove(CDN_CACHE_CONTROL);
-    }
+    let of = (request, (found.path, &media));
+    let is_missing = status == StatusCode::NOT_FOUND;
+    let mut headers = ruled_headers(serving, (page, site), of, is_missing)?;
     if is_routed {
         // Another request for the address has another answer, which an edge may not know.
         forbid_edges(&mut headers);
@@ -251,7 +261,27 @@ fn forbid_edges(headers: &mut HeaderMap) {
     }
 }
 
-/// Composes the headers of a file of a site, without those of one encoding.
+/// Composes the headers of a file of a site with those of the site's rules, without those of one encoding.
+///
+/// # Errors
+/// `internal` for a lifetime that no header can hold.
+pub(super) fn ruled_headers(
+    serving: &PageService,
+    (page, site): (&ServedPage, &ServedSite),
+    (request, file): (&SiteHttpRequest<'_>, (&str, &MediaType)),
+    is_missing: bool,
+) -> Result<HeaderMap, Problem> {
+    let mut headers = file_headers(serving, (page, site), request, file)?;
+    let scope = header_scope(page, request, is_missing);
+    let rules = &site.manifest.rules;
+    rules.add_headers(&request.path, scope, &mut headers);
+    if page.has_edge && keeps_from_edges(&headers) {
+        headers.remove(CDN_CACHE_CONTROL);
+    }
+    Ok(headers)
+}
+
+/// Composes the headers of a file of a site, without those of its rules and of one encoding.
 fn file_headers(
     serving: &PageService,
     (page, site): (&ServedPage, &ServedSite),
@@ -300,7 +330,7 @@ async fn file_response(
 }
 
 /// Answers a large file, of which one object at a time is read.
-async fn streamed_response(
+pub(super) async fn streamed_response(
     serving: &PageService,
     file: SiteFile,
     mut headers: HeaderMap,

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::{ArcSwapOption, Guard};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 
+use super::memory_answer::ComposedHeaders;
 use super::page_cache::CacheKey;
 use super::{PageLookupError, PageService, RawSource};
 use crate::content::{Digest, EncodedPage, Encoding, gzip_as_stored};
@@ -25,6 +27,8 @@ pub(super) struct ServedFile {
     variants: Vec<FileVariant>,
     /// Moment from which it is loaded again, because its encodings may be made by then.
     old_at: Option<Duration>,
+    /// Headers of the newest answer.
+    composed: ArcSwapOption<ComposedHeaders>,
 }
 
 /// One encoding of a file.
@@ -49,6 +53,24 @@ impl FileVariant {
 }
 
 impl ServedFile {
+    fn new(variants: Vec<FileVariant>, old_at: Option<Duration>) -> Self {
+        Self {
+            variants,
+            old_at,
+            composed: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Returns the headers that were kept last.
+    pub(super) fn composed(&self) -> Guard<Option<Arc<ComposedHeaders>>> {
+        self.composed.load()
+    }
+
+    /// Keeps headers in place of the last ones.
+    pub(super) fn keep_composed(&self, headers: ComposedHeaders) {
+        self.composed.store(Some(Arc::new(headers)));
+    }
+
     /// Returns about how many bytes this takes in memory.
     pub(super) fn memory(&self) -> u64 {
         let variants = self.variants.iter();
@@ -73,6 +95,19 @@ impl ServedFile {
 }
 
 impl PageService {
+    /// Returns a file of a site, if it is in memory; see [`PageService::served_file`].
+    pub(super) fn file_in_memory(
+        &self,
+        file: &SiteFile,
+        text_of: Option<DeploymentId>,
+    ) -> Option<Arc<ServedFile>> {
+        let is_new = |served: &ServedFile| {
+            let now = || self.infra.clock.elapsed();
+            served.old_at.is_none_or(|old_at| now() < old_at)
+        };
+        self.pages.file(&file.digest, text_of, is_new)
+    }
+
     /// Returns a file of a site, from memory or loaded into it. A text, for the site that it is of, has encodings; of a large file there
     /// is nothing else.
     ///
@@ -83,11 +118,7 @@ impl PageService {
         file: SiteFile,
         text_of: Option<DeploymentId>,
     ) -> Result<Arc<ServedFile>, PageLookupError> {
-        let is_new = |served: &ServedFile| {
-            let now = || self.infra.clock.elapsed();
-            served.old_at.is_none_or(|old_at| now() < old_at)
-        };
-        match self.pages.file(&file.digest, text_of, is_new) {
+        match self.file_in_memory(&file, text_of) {
             Some(served) => Ok(served),
             None => {
                 let load = self.load_file(file, text_of);
@@ -115,10 +146,7 @@ impl PageService {
             if file.list.is_none() {
                 variants.extend(self.load_small_file(digest, false).await?);
             }
-            return Ok(Arc::new(ServedFile {
-                variants,
-                old_at: None,
-            }));
+            return Ok(Arc::new(ServedFile::new(variants, None)));
         }
         let is_text = text_of.is_some();
         let variants = match file.list {
@@ -126,10 +154,8 @@ impl PageService {
             Some(_) => Vec::new(),
         };
         let old_at = self.infra.clock.elapsed() + ENCODINGS_LOOKED_FOR_AFTER;
-        Ok(Arc::new(ServedFile {
-            variants,
-            old_at: is_text.then_some(old_at),
-        }))
+        let file = ServedFile::new(variants, is_text.then_some(old_at));
+        Ok(Arc::new(file))
     }
 
     /// Loads the encodings of a text of a site, if they are made.

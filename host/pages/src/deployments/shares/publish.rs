@@ -21,7 +21,7 @@ use crate::deployments::{once_files, store as rows};
 use crate::http::byte_budget::{ByteBudgetFull, BytePermit};
 use svc_base::Stopwatch;
 use svc_base::clock::Timestamp;
-use svc_base::ids::DeploymentId;
+use svc_base::ids::{DeploymentId, ProjectId};
 use svc_sandbox::ContentType;
 
 /// Longest time from the reading of a page to its deletion, which a bucket may refuse for a moment; and the least for the deletion alone.
@@ -109,6 +109,7 @@ impl Shares {
             },
             source: None,
             artifact: None,
+            project: ProjectId::QUICK_SHARES,
             host_label: None,
             backend: None,
             disabled: false,
@@ -191,6 +192,7 @@ impl Shares {
             password_hash: None,
             source: None,
             artifact: None,
+            project: ProjectId::QUICK_SHARES,
             host_label: None,
             backend: None,
             disabled: false,

@@ -151,6 +151,7 @@ audit_actions! {
     ActionDelete "action.delete" "An action was ended with its versions; the backend's id, a slash and the action's name.",
     BackendQuery "backend.query" "A query that writes rows was run; the backend's id.",
     BackendCall "backend.call" "Actions that write rows were called by a member or a key; the backend's id.",
+    FileDelete "file.delete" "A visitor's file was deleted by its owner; the backend's id, a slash and the file's id.",
     BackendRestore "backend.restore" "The database was put back to a moment of its history; the backend's id.",
     BackendDelete "backend.delete" "A backend was removed with its rows; its id.",
     PriceCreate "price.create" "A price was put into a catalog; its id.",

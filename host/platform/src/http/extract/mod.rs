@@ -238,6 +238,14 @@ impl UnreadBody {
         })
     }
 
+    /// Reads a form, whatever the `Content-Type` and the query parameters.
+    ///
+    /// # Errors
+    /// The problem of the transfer or the form.
+    pub async fn form<T: DeserializeOwned>(self) -> Result<T, Problem> {
+        parse_form(&self.bytes_alone().await?)
+    }
+
     /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON. A body that begins with `{` is JSON in any case:
     /// `curl -d` sends everything with the form's type.
     ///
@@ -260,18 +268,17 @@ impl UnreadBody {
                 form: false,
             });
         }
-        let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
-            Problem::new(
-                ProblemCode::InvalidRequest,
-                format!("In the form: {error}."),
-            )
-        })?;
         Ok(ParsedBody {
-            value,
+            value: parse_form(&raw)?,
             raw,
             form: true,
         })
     }
+}
+
+fn parse_form<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
+    serde_urlencoded::from_bytes(raw)
+        .map_err(|error| invalid_request(format!("In the form: {error}.")))
 }
 
 /// Whether the `Content-Type` is that of a form.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::timeout;
 
-use super::dns::{DnsUnavailable, Found};
+use super::dns::{DnsAnswer, DnsUnavailable};
 use super::model::{CheckOutcome, Domain, DomainError, DomainState};
 use super::proof::ProofMaker;
 use super::service::Domains;
@@ -34,7 +34,7 @@ const RETRY_OF_RESTORED_MS: i64 = 60 * 1_000;
 /// Look-up of a domain: when it began, and what it found.
 struct Observation {
     at: Timestamp,
-    found: Found,
+    found: DnsAnswer,
 }
 
 impl Domains {
@@ -136,7 +136,7 @@ impl Domains {
             let (config, proofs) = (Arc::clone(self.config()), proofs.clone());
             let (name, now) = (name.clone(), self.infra.clock.now());
             let settled = self.infra.control.write(move |tx| {
-                let check = Check {
+                let check = CheckTransaction {
                     tx,
                     config: &config,
                     proofs: &proofs,
@@ -154,14 +154,14 @@ impl Domains {
 }
 
 /// A check in the transaction that stores its outcome.
-struct Check<'a, 'tx> {
+struct CheckTransaction<'a, 'tx> {
     tx: &'a Tx<'tx>,
     config: &'a Config,
     proofs: &'a ProofMaker,
     now: Timestamp,
 }
 
-impl Check<'_, '_> {
+impl CheckTransaction<'_, '_> {
     /// Stores what follows from an observation; `None` if there is a newer one, of the domain or of the project that serves the name.
     fn settle(
         &self,

@@ -65,9 +65,9 @@ impl DnsRecord {
     }
 }
 
-/// Answer of DNS.
+/// Records of DNS that may prove a name.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct DnsAnswer {
     /// Records that are there.
     pub(super) records: Vec<DnsRecord>,
     /// Reason why one kind of records has no usable answer, if one has none.
@@ -115,7 +115,7 @@ impl DnsClient {
         &self,
         name: &str,
         is_last: impl Fn(&str) -> bool,
-    ) -> Result<Found, DnsUnavailable> {
+    ) -> Result<DnsAnswer, DnsUnavailable> {
         let resolver = self.resolver.get_or_try_init(|| self.connect()).await?;
         let late = || Err(DnsUnavailable::because("it took too long"));
         let (hops, texts) = tokio::join!(
@@ -125,11 +125,11 @@ impl DnsClient {
         let hops = hops.unwrap_or_else(|_| late());
         let texts = texts.unwrap_or_else(|_| late());
         match (hops, texts) {
-            (Ok(hops), Ok(texts)) => Ok(Found {
+            (Ok(hops), Ok(texts)) => Ok(DnsAnswer {
                 records: [hops, texts].concat(),
                 missing: None,
             }),
-            (Ok(records), Err(why)) | (Err(why), Ok(records)) => Ok(Found {
+            (Ok(records), Err(why)) | (Err(why), Ok(records)) => Ok(DnsAnswer {
                 records,
                 missing: Some(why),
             }),

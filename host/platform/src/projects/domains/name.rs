@@ -104,11 +104,11 @@ impl OwnHosts {
     /// Reads the hosts of a configuration.
     pub(super) fn new(config: &Config) -> Self {
         let of_url = |url: &str| crate::edge::host_of(url).to_owned();
-        let hosts = [of_url(&config.base_url), of_url(&config.sites_url)];
+        let urls = [&config.base_url, &config.sites_url];
+        let urls = urls.into_iter().chain(&config.console_url);
+        let hosts = urls.map(|url| of_url(url));
         let others = [&config.sites_domain, &config.landing_host];
-        let hosts = hosts
-            .into_iter()
-            .chain(others.into_iter().flatten().cloned());
+        let hosts = hosts.chain(others.into_iter().flatten().cloned());
         Self(
             hosts
                 .map(|host| without_port(&host).to_ascii_lowercase())

@@ -15,7 +15,7 @@ use crate::control::{ErrandWork, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub(super) use store::insert;
+pub(super) use store::{delete_ended, insert, revoke_noted};
 
 /// Least time between two updates of `last_used_at`, in milliseconds, so that a busy key does not cause a write per call.
 const TOUCH_INTERVAL_MS: i64 = 60_000;
@@ -47,7 +47,8 @@ impl NewKey {
         Self::new(key_id, options, created_at)
     }
 
-    fn new(key_id: String, wanted: NewKeyOptions, created_at: Timestamp) -> Self {
+    /// Makes a key with the wanted properties.
+    pub(super) fn new(key_id: String, wanted: NewKeyOptions, created_at: Timestamp) -> Self {
         let expires_in = wanted.expires_in;
         Self {
             key_id,

@@ -91,6 +91,33 @@ pub(super) fn revoke(tx: &Tx<'_>, key_id: &str, now: Timestamp) -> Result<bool, 
     Ok(tx.execute(sql, params![key_id, now])? == 1)
 }
 
+/// Revokes a key that has a note; returns whether it was revoked by this call.
+pub(in crate::workspaces) fn revoke_noted(
+    tx: &Tx<'_>,
+    key_id: &str,
+    note: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let sql =
+        "UPDATE keys SET revoked_at = ?3 WHERE key_id = ?1 AND note = ?2 AND revoked_at IS NULL";
+    Ok(tx.execute(sql, params![key_id, note, now])? == 1)
+}
+
+/// Deletes a workspace's keys with a note that are revoked or past their end.
+pub(in crate::workspaces) fn delete_ended(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+    note: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM keys WHERE workspace_id = ?1 AND note = ?2
+         AND (revoked_at IS NOT NULL OR expires_at <= ?3)",
+        params![workspace, note, now],
+    )?;
+    Ok(())
+}
+
 /// Finds a key that is neither revoked nor expired.
 pub(super) fn find_usable(
     c: &Connection,

@@ -120,8 +120,7 @@ impl Visitors {
         let in_time = (0..TICKET_LIFETIME_MS).contains(&(now.0 - from.at));
         if !in_time || !self.states.mark_used(&from, now) {
             let failure = invalid(SignInError::TicketInvalid, "the ticket is used, or too old");
-            let back = self.fail_sign_in(&page.origin, &from, &failure);
-            return Err(OwnPageEnd::Return(back));
+            return Err(self.return_from_own_page(&page, &from, &failure));
         }
         from.browser = sha256_base64url(browser);
         let path = self.visit_path(&PasskeyVisit { from, ..visit })?;
@@ -171,9 +170,7 @@ impl Visitors {
             is_confirmed,
         } = visit;
         let page = self.sign_in_page_of(&from).await?;
-        let ended = |failure: &SignInFailure| {
-            OwnPageEnd::Return(self.fail_sign_in(&page.origin, &from, failure))
-        };
+        let ended = |failure: &SignInFailure| self.return_from_own_page(&page, &from, failure);
         let refused = |cause: &str| ended(&invalid(SignInError::StateInvalid, cause));
         if SignInStateSealer::is_expired(&from, self.infra.clock.now()) {
             return Err(refused("the visit took too long"));

@@ -160,9 +160,7 @@ pub async fn submit(
         Ok(open) => open,
         Err(end) => return end_response(end),
     };
-    let raw = body.bytes_alone().await?;
-    let form: AccountForm = serde_urlencoded::from_bytes(&raw)
-        .map_err(|error| invalid_request(format!("In the form: {error}.")))?;
+    let form: AccountForm = body.form().await?;
     // If the browser hangs up, the change is still made.
     run_to_completion(async move { change(&visitors, &open, form).await }).await
 }

@@ -33,6 +33,7 @@ const TABLE_MODULE: &str = include_str!("../../../../../assets/runtime/table.js"
 const SCRIPT_PARTS: &str = concat!(
     include_str!("../../../../../assets/runtime/core.js"),
     include_str!("../../../../../assets/runtime/db.js"),
+    include_str!("../../../../../assets/runtime/files.js"),
     include_str!("../../../../../assets/runtime/auth.js"),
     include_str!("../../../../../assets/runtime/room.js"),
     include_str!("../../../../../assets/runtime/pay.js"),

@@ -1,5 +1,8 @@
 //! A walk through all operations, each of which leaves its entry.
 
+mod activity;
+mod files;
+
 use std::collections::BTreeSet;
 
 use http::Method;
@@ -38,6 +41,7 @@ impl OperationsWalk {
         walk.create_prices(&project).await;
         walk.change_visitors(&project).await;
         walk.change_domains(&project).await;
+        walk.read_activity(&project).await;
         walk.change_workspace().await;
         walk.delete_everything(&project).await;
         walk
@@ -344,6 +348,7 @@ impl OperationsWalk {
             .await;
         assert_eq!(target, id);
         self.change_action(&at, project, &id).await;
+        self.delete_file(&at, project, &id).await;
         for (id, below, more) in [
             ("get_backend", "", json!({})),
             ("list_actions", "/actions", json!({})),

@@ -1,0 +1,165 @@
+//! Decoders of pictures, whose rows are shrunk as they come.
+
+use std::io::Cursor;
+
+use jpeg_decoder::PixelFormat;
+use png::{ColorType, Transformations};
+
+use super::raster::Raster;
+use super::shrink::Shrinker;
+use super::{check_pixels, fitting};
+use crate::files::{Fault, broken, jpeg as jpeg_parts, png as png_parts, webp as webp_parts};
+
+/// Bytes that a decoder may take beside the picture.
+const DECODER_BYTES: usize = 96 << 20;
+
+/// A picture, shrunk but not turned.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) raster: Raster,
+    /// Orientation as EXIF has it.
+    pub(super) orientation: u8,
+    /// Colour profile, of a picture that has one.
+    pub(super) profile: Option<Vec<u8>>,
+}
+
+/// Converts the error of a decoder, whose text is for nobody.
+fn undecodable<E>(_: E) -> Fault {
+    broken("The picture cannot be decoded.")
+}
+
+/// Shrinks a picture that is in memory.
+fn shrink_all(pixels: &[u8], from: (u32, u32), size: u32, channels: usize) -> Raster {
+    let mut shrinker = Shrinker::new(from, fitting(from.0, from.1, size), channels);
+    for row in pixels.chunks_exact((from.0 as usize * channels).max(1)) {
+        shrinker.push(row);
+    }
+    shrinker.finish()
+}
+
+/// Decodes a JPEG, at the least scale that suffices.
+pub(super) fn jpeg(file: &[u8], size: u32) -> Result<Decoded, Fault> {
+    let mut decoder = jpeg_decoder::Decoder::new(Cursor::new(file));
+    decoder.set_max_decoding_buffer_size(DECODER_BYTES);
+    decoder.read_info().map_err(undecodable)?;
+    let info = decoder.info().ok_or_else(|| undecodable(()))?;
+    check_pixels(info.width.into(), info.height.into())?;
+    let channels = match info.pixel_format {
+        PixelFormat::L8 => 1,
+        PixelFormat::RGB24 => 3,
+        PixelFormat::L16 | PixelFormat::CMYK32 => return Err(Fault::Unsupported),
+    };
+    let wanted = u16::try_from(size).unwrap_or(u16::MAX);
+    let (width, height) = decoder.scale(wanted, wanted).map_err(undecodable)?;
+    let pixels = decoder.decode().map_err(undecodable)?;
+    let profile = decoder.icc_profile();
+    let orientation = jpeg_parts::clean(file).map_or(1, |picture| picture.orientation);
+    Ok(Decoded {
+        raster: shrink_all(&pixels, (width.into(), height.into()), size, channels),
+        orientation,
+        profile,
+    })
+}
+
+/// Decodes a PNG, row by row unless it is interlaced.
+pub(super) fn png(file: &[u8], size: u32) -> Result<Decoded, Fault> {
+    let limits = png::Limits {
+        bytes: DECODER_BYTES,
+    };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(file), limits);
+    decoder.set_transformations(Transformations::normalize_to_color8());
+    let mut reader = decoder.read_info().map_err(undecodable)?;
+    let info = reader.info();
+    let (width, height, is_interlaced) = (info.width, info.height, info.interlaced);
+    let profile = info.icc_profile.as_ref().map(|profile| profile.to_vec());
+    check_pixels(width, height)?;
+    let (colour, _) = reader.output_color_type();
+    let channels = match colour {
+        ColorType::Grayscale => 1,
+        ColorType::Rgb => 3,
+        ColorType::GrayscaleAlpha | ColorType::Rgba => 4,
+        ColorType::Indexed => return Err(Fault::Unsupported),
+    };
+    let to = fitting(width, height, size);
+    let mut shrinker = Shrinker::new((width, height), to, channels);
+    let mut push = |row: &[u8]| match colour {
+        ColorType::GrayscaleAlpha => {
+            let pixels = row.chunks_exact(2);
+            let wide: Vec<u8> = pixels.flat_map(|it| [it[0], it[0], it[0], it[1]]).collect();
+            shrinker.push(&wide);
+        }
+        _ => shrinker.push(row),
+    };
+    if is_interlaced {
+        let samples = colour.samples();
+        let row_bytes = width as usize * samples;
+        let mut pixels = vec![0; row_bytes * height as usize];
+        reader.next_frame(&mut pixels).map_err(undecodable)?;
+        pixels.chunks_exact(row_bytes.max(1)).for_each(push);
+    } else {
+        while let Some(row) = reader.next_row().map_err(undecodable)? {
+            push(row.data());
+        }
+    }
+    let orientation = png_parts::clean(file).map_or(1, |picture| picture.orientation);
+    Ok(Decoded {
+        raster: shrinker.finish(),
+        orientation,
+        profile,
+    })
+}
+
+/// Decodes the first frame of a GIF.
+pub(super) fn gif(file: &[u8], size: u32) -> Result<Decoded, Fault> {
+    let mut options = gif::DecodeOptions::new();
+    options.set_color_output(gif::ColorOutput::RGBA);
+    let mut decoder = options.read_info(Cursor::new(file)).map_err(undecodable)?;
+    let (width, height) = (u32::from(decoder.width()), u32::from(decoder.height()));
+    check_pixels(width, height)?;
+    let frame = decoder.next_frame_info().map_err(undecodable)?;
+    let frame = frame.ok_or_else(|| undecodable(()))?;
+    check_pixels(frame.width.into(), frame.height.into())?;
+    let (left, top) = (usize::from(frame.left), usize::from(frame.top));
+    let frame_row = usize::from(frame.width) * 4;
+    let mut pixels = vec![0; frame_row * usize::from(frame.height)];
+    decoder.read_into_buffer(&mut pixels).map_err(undecodable)?;
+    let mut shrinker = Shrinker::new((width, height), fitting(width, height, size), 4);
+    let mut row = vec![0; width as usize * 4];
+    for y in 0..height as usize {
+        row.fill(0);
+        let inner = y
+            .checked_sub(top)
+            .and_then(|y| pixels.get(y * frame_row..(y + 1) * frame_row));
+        if let Some(pixels) = inner
+            && let Some(place) = row.get_mut(left * 4..)
+        {
+            let length = place.len().min(pixels.len());
+            place[..length].copy_from_slice(&pixels[..length]);
+        }
+        shrinker.push(&row);
+    }
+    Ok(Decoded {
+        raster: shrinker.finish(),
+        orientation: 1,
+        profile: None,
+    })
+}
+
+/// Decodes a WebP, of an animation the first frame.
+pub(super) fn webp(file: &[u8], size: u32) -> Result<Decoded, Fault> {
+    let mut decoder = image_webp::WebPDecoder::new(Cursor::new(file)).map_err(undecodable)?;
+    let (width, height) = decoder.dimensions();
+    check_pixels(width, height)?;
+    let channels = if decoder.has_alpha() { 4 } else { 3 };
+    let bytes = decoder.output_buffer_size();
+    let bytes = bytes.filter(|bytes| *bytes <= DECODER_BYTES);
+    let mut pixels = vec![0; bytes.ok_or(Fault::TooLarge)?];
+    decoder.read_image(&mut pixels).map_err(undecodable)?;
+    let profile = decoder.icc_profile().ok().flatten();
+    let orientation = webp_parts::clean(file).map_or(1, |picture| picture.orientation);
+    Ok(Decoded {
+        raster: shrink_all(&pixels, (width, height), size, channels),
+        orientation,
+        profile,
+    })
+}

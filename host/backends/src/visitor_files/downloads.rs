@@ -1,0 +1,95 @@
+//! Downloads: an action allows them, and the file is read as files of sites are.
+
+use super::{UploadError, VisitorFiles};
+use crate::backends::BackendError;
+use crate::backends::model::requires_identity;
+use crate::deployments::files::visitors::StoredFileForm;
+use crate::deployments::sites::FileReader;
+use crate::visitors::ActionCallerIdentity;
+use svc_base::ids::{BackendId, ProjectId, is_visitor_file_id};
+use svc_database::VisitorFileRow;
+
+/// A file that may be downloaded.
+#[derive(Debug)]
+pub(super) struct AllowedFile {
+    pub(super) row: VisitorFileRow,
+    pub(super) form: StoredFileForm,
+    /// Whether everybody may have it.
+    pub(super) is_public: bool,
+    /// Whether other origins may embed it.
+    pub(super) embeds: bool,
+}
+
+impl VisitorFiles {
+    /// Asks an action for a file, or for the smaller copy of a size; `None` where it allows none.
+    ///
+    /// # Errors
+    /// `IdentityRequired`, `Disabled`, those of the database.
+    pub(super) async fn allowed(
+        &self,
+        backend: BackendId,
+        (action, file, size): (&str, &str, u32),
+        by: Option<&ActionCallerIdentity>,
+    ) -> Result<Option<AllowedFile>, UploadError> {
+        let Some(action) = self.actions.download_action(backend, action, by).await? else {
+            return Ok(None);
+        };
+        if !is_visitor_file_id(file) {
+            return Ok(None);
+        }
+        let Some(row) = self
+            .actions
+            .allowed_file(backend, &action, file, by)
+            .await?
+        else {
+            return Ok(None);
+        };
+        let Some(forms) = self.files.file_forms(backend, file).await? else {
+            return Ok(None);
+        };
+        let Some(form) = forms.form(size) else {
+            return Ok(None);
+        };
+        self.files.check_form(&forms.sent, &form.file).await?;
+        Ok(Some(AllowedFile {
+            row,
+            form: form.clone(),
+            is_public: !requires_identity(&action.row.verdict),
+            embeds: action.row.files.embed,
+        }))
+    }
+
+    /// Opens a file for the owner of its project; `None` where it is not there.
+    ///
+    /// # Errors
+    /// `Disabled`, those of the database and the store.
+    pub(super) async fn open_for_owner(
+        &self,
+        project: ProjectId,
+        file: String,
+    ) -> Result<Option<(VisitorFileRow, FileReader)>, UploadError> {
+        let Some(backend) = self.backend_of(project).await? else {
+            return Ok(None);
+        };
+        let Some(row) = self.backends.find_file(backend, file.clone()).await? else {
+            return Ok(None);
+        };
+        let Some(forms) = self.files.file_forms(backend, &file).await? else {
+            return Ok(None);
+        };
+        let Some(form) = forms.form(0) else {
+            return Ok(None);
+        };
+        self.files.check_form(&forms.sent, &form.file).await?;
+        Ok(Some((row, self.files.open_form(form.file).await?)))
+    }
+
+    /// Returns the backend of a project, if it has one.
+    pub(super) async fn backend_of(
+        &self,
+        project: ProjectId,
+    ) -> Result<Option<BackendId>, BackendError> {
+        let found = self.backends.find_by_project(project).await?;
+        Ok(found.map(|backend| backend.id))
+    }
+}

@@ -1,0 +1,2 @@
+-- The visitor's own pictures
+SELECT file FROM photos WHERE owner = :svc_user_id

@@ -1,0 +1,46 @@
+//! Answers with files of visitors, which are served as files of sites are.
+
+use std::ops::Range;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::HeaderMap;
+
+use super::PageService;
+use super::site_answer::streamed_response;
+use crate::deployments::sites::{FileReader, SiteFile};
+use crate::http::document;
+use crate::http::problem::Problem;
+
+impl PageService {
+    /// Returns a body that reads a stored file as it is sent, of which one object at a time is in memory.
+    ///
+    /// # Errors
+    /// `capacity_reached` where readers hold too much already.
+    pub fn streamed_file(&self, reader: FileReader, range: Range<u64>) -> Result<Body, Problem> {
+        let held = self.hold_stream(reader.bytes_in_memory())?;
+        Ok(Body::from_stream(held.attach(reader.read(range))))
+    }
+
+    /// Answers a file of a visitor: all of it, a part of it, or that the client has it. A small one comes from memory.
+    ///
+    /// # Errors
+    /// `disabled`, `range_not_satisfiable`, `capacity_reached`.
+    pub async fn visitor_file_response(
+        &self,
+        file: SiteFile,
+        mut headers: HeaderMap,
+        request: &HeaderMap,
+    ) -> Result<Response, Problem> {
+        self.check_file(&file)?;
+        document::add_document_headers(&mut headers);
+        if file.list.is_none() {
+            let served = self.served_file(file, None).await?;
+            if let Some(variant) = served.variant(request) {
+                document::name_variant(&mut headers, &variant.etag, variant.encoding);
+                return document::respond(headers, &variant.etag, &variant.bytes, request);
+            }
+        }
+        streamed_response(self, file, headers, request).await
+    }
+}
