@@ -136,6 +136,11 @@ image name="svc": static
     packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}
     packaging/try-image {{name}}
 
+# Measure the owner's console in Chromium, on a machine that does nothing else
+console-figures:
+    cargo build --profile dist --locked --bin svc
+    cd tests/browser && npm ci --no-audit --no-fund && SVC_BIN=../../target/dist/svc node console_figures.mjs
+
 # Take the pictures of the documents and of the landing page anew (needs Node 18 or newer and chromium)
 screenshots:
     cargo build --locked --bin svc
