@@ -88,6 +88,13 @@ s3:
     target/s3-python/bin/pip install --quiet --requirement tests/s3/requirements.txt
     target/s3-python/bin/python tests/s3/run.py --suite
 
+# Upload five hundred pictures as phones make them, and read them back by Pillow (needs Python 3.10 or newer)
+pictures:
+    cargo build --locked --bin svc
+    python3 -m venv target/pictures
+    target/pictures/bin/pip install --quiet --requirement tests/pictures/requirements.txt
+    target/pictures/bin/python tests/pictures/run.py
+
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
 schemathesis *arguments:
     cargo build --locked --bin svc
