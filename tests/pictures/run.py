@@ -1,32 +1,23 @@
 """Five hundred pictures as phones make them, uploaded and read back by another decoder, Pillow: pixels, orientation and colours are
-as they were, and nothing else is left.
+as they were, and nothing else is left. Then bombs, which cost no more than a render call may.
 
 Takes the server's binary from SVC_BIN.
 """
 
 import io
 import itertools
-import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
-from pathlib import Path
 
 from PIL import Image, ImageCms, ImageFilter, ImageOps, PngImagePlugin
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-BINARY = Path(os.environ.get("SVC_BIN", ROOT / "target/debug/svc")).resolve()
-# How long a server may take to be ready; the first start compiles the guests.
-START_SECONDS = 180
+import bombs
+from album import Album
+
 PICTURES = 500
 # Stands in everything that a picture must lose.
 SECRET = b"Grace's kitchen"
-LIMITS = ["op", "owner", "upload", "upload_deployment", "file"]
 
 ORIENTATION, GPS, MAKE, MODEL, DESCRIPTION, MAKER_NOTE = 0x0112, 0x8825, 0x010F, 0x0110, 0x010E, 0x927C
 XMP = b'<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><!--' + SECRET + b"--></x:xmpmeta>"
@@ -144,60 +135,6 @@ def left_over(file):
     return found
 
 
-class Album:
-    """A server with a page whose visitors upload pictures."""
-
-    def __init__(self, directory):
-        settings = Path(directory, "svc.toml")
-        plenty = [f"{name}_{part} = 1000000\n" for name in LIMITS for part in ("per_minute", "burst")]
-        settings.write_text("[limits]\n" + "".join(plenty))
-        self.data = Path(directory, "data")
-        cache = BINARY.parent.parent / "tests-cache"
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        serve = [BINARY, "serve", "--listen", "127.0.0.1:0", "--config", settings, "--data", self.data, "--cache", cache]
-        self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.url = f"http://localhost:{self.process.stdout.readline().strip().rsplit(':', 1)[-1]}"
-        self.wait_until_ready()
-        command = [BINARY, "namespace", "create", "acme", "--data", self.data, "--json"]
-        self.credential = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["credential"]
-        project = self.ask("POST", "", {"name": "Album"})["id"]
-        self.ask("POST", f"/{project}/backend", {"ddl": "CREATE TABLE photos (file TEXT REFERENCES svc_files(id));"})
-        actions = [
-            {"name": "add", "sql": "INSERT INTO photos VALUES (:svc_file)", "files": {"types": ["image/*"], "anonymous": True}},
-            {"name": "see", "sql": "SELECT 1 FROM photos WHERE file = :svc_file"},
-        ]
-        self.ask("PUT", f"/{project}/backend/actions", {"actions": actions})
-        self.ask("POST", f"/{project}/frontends", {"type": "html", "content": "<p>Album", "requested_slug": "album"})
-
-    def wait_until_ready(self):
-        """Waits until the server takes pictures."""
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                with urllib.request.urlopen(f"{self.url}/readyz"):
-                    return
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-
-    def ask(self, method, path, body):
-        """Calls the server as the owner."""
-        headers = {"authorization": f"Bearer {self.credential}"}
-        request = urllib.request.Request(f"{self.url}/api/v1/projects{path}", json.dumps(body).encode(), headers, method=method)
-        with urllib.request.urlopen(request) as answer:
-            return json.loads(answer.read() or "null")
-
-    def through(self, file):
-        """Uploads a picture, and returns what is said of it, and what anybody gets."""
-        headers = {"content-type": "application/octet-stream"}
-        request = urllib.request.Request(f"{self.url}/album/api/files/add", file, headers)
-        with urllib.request.urlopen(request) as answer:
-            said = json.loads(answer.read())["file"]
-        with urllib.request.urlopen(f"{self.url}/album/api/files/see/{said['id']}") as answer:
-            return said, answer.read()
-
-
 def main():
     wrong = []
     counts = {}
@@ -208,16 +145,21 @@ def main():
                 name = f"{kind.__name__} {number}"
                 file = kind(number, number // len(KINDS) % 8 + 1)
                 assert SECRET in file or kind is png, name
-                said, kept = album.through(file)
+                status, said = album.upload("add", file)
+                if status != 201:
+                    wrong.append(f"{name}: {status} {said}")
+                    continue
+                said = said["file"]
+                kept = album.download(said["id"])
                 if looks(kept) != looks(file):
                     wrong.append(f"{name}: looks otherwise")
                 if [said["width"], said["height"]] not in (list(looks(kept)[0][0][0]), list(Image.open(io.BytesIO(kept)).size)):
                     wrong.append(f"{name}: {said['width']} x {said['height']}")
                 wrong += [f"{name}: {part}" for part in left_over(kept)]
                 counts[kind.__name__] = counts.get(kind.__name__, 0) + 1
+            wrong += bombs.throw_at(album)
         finally:
-            album.process.terminate()
-            ended = album.process.wait(timeout=30)
+            ended = album.stop()
     print(", ".join(f"{count} {kind}" for kind, count in counts.items()))
     sys.exit("\n".join(wrong) or ended)
 

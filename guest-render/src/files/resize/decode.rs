@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 
+use image_webp::UpsamplingMethod;
 use jpeg_decoder::PixelFormat;
 use png::{ColorType, Transformations};
 
@@ -12,6 +13,8 @@ use crate::files::{Fault, broken, jpeg as jpeg_parts, png as png_parts, webp as 
 
 /// Bytes that a decoder may take beside the picture.
 const DECODER_BYTES: usize = 96 << 20;
+/// Most pixels of a JPEG that one call decodes, shrinks and encodes within its fuel, whatever they show.
+const MAX_DECODED_PIXELS: u64 = 7_000_000;
 
 /// A picture, shrunk but not turned.
 #[derive(Debug)]
@@ -37,7 +40,22 @@ fn shrink_all(pixels: &[u8], from: (u32, u32), size: u32, channels: usize) -> Ra
     shrinker.finish()
 }
 
-/// Decodes a JPEG, at the least scale that suffices.
+/// Returns by which power of two a JPEG is divided as it is decoded, which costs a fraction of shrinking it afterwards. A copy may be
+/// an eighth smaller than its square for that; one of a picture that is too large for the budget of a call is smaller still, and is
+/// there.
+fn divisor(width: u32, height: u32, size: u32) -> u16 {
+    let suffices = |divisor: u32| width.max(height) / divisor >= size - size / 8;
+    let is_costly = |divisor: u32| {
+        u64::from(width / divisor) * u64::from(height / divisor) > MAX_DECODED_PIXELS
+    };
+    let mut divisor = 1_u16;
+    while divisor < 8 && (suffices(u32::from(divisor) * 2) || is_costly(divisor.into())) {
+        divisor *= 2;
+    }
+    divisor
+}
+
+/// Decodes a JPEG.
 pub(super) fn jpeg(file: &[u8], size: u32) -> Result<Decoded, Fault> {
     let mut decoder = jpeg_decoder::Decoder::new(Cursor::new(file));
     decoder.set_max_decoding_buffer_size(DECODER_BYTES);
@@ -49,8 +67,9 @@ pub(super) fn jpeg(file: &[u8], size: u32) -> Result<Decoded, Fault> {
         PixelFormat::RGB24 => 3,
         PixelFormat::L16 | PixelFormat::CMYK32 => return Err(Fault::Unsupported),
     };
-    let wanted = u16::try_from(size).unwrap_or(u16::MAX);
-    let (width, height) = decoder.scale(wanted, wanted).map_err(undecodable)?;
+    let divisor = divisor(info.width.into(), info.height.into(), size);
+    let wanted = (info.width.div_ceil(divisor), info.height.div_ceil(divisor));
+    let (width, height) = decoder.scale(wanted.0, wanted.1).map_err(undecodable)?;
     let pixels = decoder.decode().map_err(undecodable)?;
     let profile = decoder.icc_profile();
     let orientation = jpeg_parts::clean(file).map_or(1, |picture| picture.orientation);
@@ -150,6 +169,10 @@ pub(super) fn webp(file: &[u8], size: u32) -> Result<Decoded, Fault> {
     let mut decoder = image_webp::WebPDecoder::new(Cursor::new(file)).map_err(undecodable)?;
     let (width, height) = decoder.dimensions();
     check_pixels(width, height)?;
+    if width.max(height) / 2 >= size {
+        // What it does not draw is not seen in a copy of half the size.
+        decoder.set_lossy_upsampling(UpsamplingMethod::Simple);
+    }
     let channels = if decoder.has_alpha() { 4 } else { 3 };
     let bytes = decoder.output_buffer_size();
     let bytes = bytes.filter(|bytes| *bytes <= DECODER_BYTES);
@@ -162,4 +185,32 @@ pub(super) fn webp(file: &[u8], size: u32) -> Result<Decoded, Fault> {
         orientation,
         profile,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_photo_is_decoded_at_the_scale_that_suffices() {
+        for (picture, size, expected) in [
+            ((4032, 3024), 2048, 2),
+            ((4000, 3000), 1024, 4),
+            ((4000, 3000), 64, 8),
+            ((3024, 4032), 2048, 2),
+            ((3456, 3456), 2048, 2),
+            ((2600, 2600), 2048, 1),
+            ((6000, 4000), 2048, 2),
+            ((2048, 1536), 2048, 1),
+            ((1000, 750), 512, 2),
+            ((1000, 750), 2048, 1),
+            ((1, 1), 64, 1),
+        ] {
+            assert_eq!(
+                divisor(picture.0, picture.1, size),
+                expected,
+                "{picture:?} {size}"
+            );
+        }
+    }
 }

@@ -1,6 +1,19 @@
 //! Shrinking by the mean of the area that each new pixel covers, row by row, so that a large picture is never in memory as a whole.
+//!
+//! All is counted in whole numbers: weights add up to [`WHOLE`], so that no sum is above 32 bits. Old rows are added up as they come,
+//! which is one product for each value; a row of sums is shrunk to the new width once.
 
 use super::raster::Raster;
+
+/// The weights of all that a new row or column covers, together.
+const WHOLE: u32 = 1 << 16;
+
+/// Old rows or columns that a new one covers: the first, and where their weights stand.
+#[derive(Clone, Debug)]
+struct Covered {
+    first: usize,
+    weights: Vec<u32>,
+}
 
 /// A picture that is being shrunk.
 #[derive(Debug)]
@@ -8,27 +21,31 @@ pub(super) struct Shrinker {
     from: (u32, u32),
     to: (u32, u32),
     channels: usize,
-    /// First old pixel of each new column, with the weights of all that it covers.
-    columns: Vec<(usize, Vec<f32>)>,
-    /// Sums of the new row.
-    sums: Vec<f32>,
-    /// An old row, shrunk to the new width.
-    row: Vec<f32>,
+    columns: Vec<Covered>,
+    rows: Vec<Covered>,
+    /// Values of an old row that count by their opacity.
+    premultiplied: Vec<u16>,
+    /// Sums of the old rows that the new row covers.
+    sums: Vec<u32>,
     /// Old rows that have come.
-    rows: u32,
+    come: usize,
+    /// New rows that are done.
+    done: usize,
     pixels: Vec<u8>,
 }
 
 impl Shrinker {
     /// Begins a picture of pixels of 1, 3 or 4 bytes. The new size is not larger than the old one.
     pub(super) fn new(from: (u32, u32), to: (u32, u32), channels: usize) -> Self {
-        let values = to.0 as usize * channels;
+        let old_values = from.0 as usize * channels;
         Self {
-            columns: (0..to.0).map(|x| weights(x, from.0, to.0)).collect(),
-            sums: vec![0.0; values],
-            row: vec![0.0; values],
-            rows: 0,
-            pixels: Vec::with_capacity(values * to.1 as usize),
+            columns: (0..to.0).map(|x| covered(x, from.0, to.0)).collect(),
+            rows: (0..to.1).map(|y| covered(y, from.1, to.1)).collect(),
+            premultiplied: vec![0; if channels == 4 { old_values } else { 0 }],
+            sums: vec![0; old_values],
+            come: 0,
+            done: 0,
+            pixels: Vec::with_capacity(to.0 as usize * channels * to.1 as usize),
             from,
             to,
             channels,
@@ -38,27 +55,32 @@ impl Shrinker {
     /// Adds the next row. One that is too short, or too many, changes nothing.
     pub(super) fn push(&mut self, row: &[u8]) {
         let whole = self.from.0 as usize * self.channels;
-        let Some(row) = row.get(..whole).filter(|_| self.rows < self.from.1) else {
+        let Some(row) = row.get(..whole).filter(|_| self.done < self.rows.len()) else {
             return;
         };
-        self.shrink_row(row);
-        let scale = f64::from(self.from.1) / f64::from(self.to.1);
-        let (top, bottom) = (f64::from(self.rows), f64::from(self.rows + 1));
-        self.rows += 1;
-        let done = self.pixels.len() / (self.to.0 as usize * self.channels).max(1);
-        // The end of the new row that is being summed up.
-        let end = (done as f64 + 1.0) * scale;
-        let is_last = self.rows == self.from.1;
-        if bottom < end && !is_last {
-            self.add(1.0);
+        if self.from == self.to {
+            self.pixels.extend_from_slice(row);
+            self.done += 1;
             return;
         }
-        self.add(narrow(end.min(bottom) - top));
-        self.finish_row();
-        let rest = bottom - end;
-        if rest > 0.0 && !is_last {
-            self.add(narrow(rest));
+        if self.channels == 4 {
+            premultiply(row, &mut self.premultiplied);
         }
+        while let Some(Covered { first, weights }) = self.rows.get(self.done) {
+            let Some(weight) = self.come.checked_sub(*first).and_then(|at| weights.get(at)) else {
+                break;
+            };
+            match self.channels {
+                4 => add(&mut self.sums, &self.premultiplied, *weight),
+                _ => add(&mut self.sums, row, *weight),
+            }
+            if self.come + 1 < first + weights.len() {
+                break;
+            }
+            self.finish_row();
+            self.done += 1;
+        }
+        self.come += 1;
     }
 
     /// Returns the picture, once all rows have come. Rows that are missing are empty.
@@ -73,97 +95,96 @@ impl Shrinker {
         }
     }
 
-    /// Shrinks a row to the new width. Colours count by their opacity.
-    fn shrink_row(&mut self, row: &[u8]) {
-        let channels = self.channels;
-        for (x, (first, weights)) in self.columns.iter().enumerate() {
-            let mut sums = [0.0_f32; 4];
-            let covered = row[first * channels..].chunks_exact(channels);
-            for (pixel, weight) in covered.zip(weights) {
-                let weight = match channels {
-                    4 => {
-                        let opacity = f32::from(pixel[3]) * weight;
-                        sums[3] += opacity;
-                        opacity / 255.0
-                    }
-                    _ => *weight,
-                };
-                for (sum, value) in sums.iter_mut().take(3).zip(pixel) {
-                    *sum += f32::from(*value) * weight;
+    /// Shrinks the sums to the new width, writes them as a row of pixels, and begins anew.
+    fn finish_row(&mut self) {
+        match self.channels {
+            1 => self.write_row::<1>(|[value]| [mean(value)]),
+            3 => self.write_row::<3>(|values| values.map(mean)),
+            _ => self.write_row::<4>(opaque_colours),
+        }
+        self.sums.fill(0);
+    }
+
+    fn write_row<const N: usize>(&mut self, pixel: impl Fn([u32; N]) -> [u8; N]) {
+        // Of 16 bits each: the means of rows of bytes have 8 bits behind the point, those of values with their opacity none.
+        let shift = if N == 4 { 16 } else { 8 };
+        let half = 1 << (shift - 1);
+        for sum in &mut self.sums {
+            *sum = (*sum + half) >> shift;
+        }
+        let (old, _) = self.sums.as_chunks::<N>();
+        for Covered { first, weights } in &self.columns {
+            let mut values = [0_u32; N];
+            for (old, weight) in old[*first..].iter().zip(weights) {
+                for (value, old) in values.iter_mut().zip(old) {
+                    *value += old * weight;
                 }
             }
-            self.row[x * channels..(x + 1) * channels].copy_from_slice(&sums[..channels]);
-        }
-    }
-
-    /// Adds the shrunk row to the sums.
-    fn add(&mut self, weight: f32) {
-        for (sum, value) in self.sums.iter_mut().zip(&self.row) {
-            *sum += value * weight;
-        }
-    }
-
-    /// Writes the sums as a row of pixels, and begins anew.
-    fn finish_row(&mut self) {
-        let rows = narrow(f64::from(self.from.1) / f64::from(self.to.1));
-        for sums in self.sums.chunks_exact_mut(self.channels) {
-            let opacity = match sums {
-                [_, _, _, opacity] => Some(*opacity / rows),
-                _ => None,
-            };
-            for (channel, sum) in sums.iter_mut().enumerate() {
-                let mean = *sum / rows;
-                let value = match opacity {
-                    Some(opacity) if channel < 3 && opacity > 0.0 => mean * 255.0 / opacity,
-                    _ => mean,
-                };
-                self.pixels.push(to_byte(value));
-                *sum = 0.0;
-            }
+            self.pixels.extend_from_slice(&pixel(values));
         }
     }
 }
 
-/// Returns the old pixels that a new column covers: the first, and a weight for each; all weights together are 1.
-fn weights(x: u32, from: u32, to: u32) -> (usize, Vec<f32>) {
-    let scale = f64::from(from) / f64::from(to);
-    let (start, end) = (f64::from(x) * scale, f64::from(x + 1) * scale);
-    let first = start.floor();
+/// Adds an old row to the sums.
+fn add<T: Copy + Into<u32>>(sums: &mut [u32], row: &[T], weight: u32) {
+    for (sum, value) in sums.iter_mut().zip(row) {
+        *sum += (*value).into() * weight;
+    }
+}
+
+/// Has colours count by their opacity, which counts as white does.
+fn premultiply(row: &[u8], into: &mut [u16]) {
+    let (pixels, _) = row.as_chunks::<4>();
+    let (into, _) = into.as_chunks_mut::<4>();
+    for ([red, green, blue, opacity], into) in pixels.iter().zip(into) {
+        let part = |value: u8| u16::from(value) * u16::from(*opacity);
+        *into = [part(*red), part(*green), part(*blue), part(255)];
+    }
+}
+
+/// Returns a value of 8 bits behind which 24 more stand, rounded.
+fn mean(value: u32) -> u8 {
+    low_byte((value.saturating_add(1 << 23)) >> 24)
+}
+
+/// Returns the pixel whose values have counted by their opacity.
+fn opaque_colours(values: [u32; 4]) -> [u8; 4] {
+    let [red, green, blue, white] = values.map(|value| (value + (1 << 15)) >> 16);
+    if white == 0 {
+        return [0; 4];
+    }
+    let colour = |value: u32| low_byte(((value * 255 + white / 2) / white).min(255));
+    [
+        colour(red),
+        colour(green),
+        colour(blue),
+        low_byte((white + 127) / 255),
+    ]
+}
+
+/// Returns the old rows or columns that a new one covers; all weights together are [`WHOLE`].
+fn covered(new: u32, from: u32, to: u32) -> Covered {
+    let (new, from, to) = (u64::from(new), u64::from(from), u64::from(to).max(1));
+    // In parts of an old one: there are `to` in each, and each new one covers `from`.
+    let (start, end) = (new * from, (new + 1) * from);
+    let first = start / to;
     let mut weights = Vec::new();
-    let mut at = first;
-    while at < end && at < f64::from(from) {
-        let covered = (at + 1.0).min(end) - at.max(start);
-        if covered > 1e-9 {
-            weights.push(narrow(covered / scale));
-        } else if weights.is_empty() {
-            weights.push(0.0);
-        }
-        at += 1.0;
+    let mut before = 0;
+    for at in first..end.div_ceil(to) {
+        let until = ((at + 1) * to).min(end) - start;
+        let sum = (until * u64::from(WHOLE) + from / 2) / from.max(1);
+        weights.push(u32::try_from(sum - before).unwrap_or(WHOLE));
+        before = sum;
     }
-    (whole(first), weights)
+    Covered {
+        first: usize::try_from(first).unwrap_or(usize::MAX),
+        weights,
+    }
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "less exact is enough")]
-fn narrow(number: f64) -> f32 {
-    number as f32
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a whole number of pixels"
-)]
-fn whole(number: f64) -> usize {
-    number as usize
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "it is brought between both ends"
-)]
-fn to_byte(value: f32) -> u8 {
-    (value + 0.5).clamp(0.0, 255.0) as u8
+#[allow(clippy::cast_possible_truncation, reason = "it is below 256")]
+fn low_byte(value: u32) -> u8 {
+    value as u8
 }
 
 #[cfg(test)]
@@ -199,8 +220,22 @@ mod tests {
     #[test]
     fn every_row_and_column_has_its_place() {
         for (from, to) in [(7, 3), (100, 99), (1000, 7), (2048, 2048), (5, 1)] {
-            let picture = shrink((from, from), (to, to), 1, &vec![77; (from * from) as usize]);
-            assert_eq!(picture, vec![77; (to * to) as usize], "{from} to {to}");
+            for value in [0, 77, 255] {
+                let picture = shrink(
+                    (from, from),
+                    (to, to),
+                    1,
+                    &vec![value; (from * from) as usize],
+                );
+                assert_eq!(picture, vec![value; (to * to) as usize], "{from} to {to}");
+            }
+            let white = shrink(
+                (from, from),
+                (to, to),
+                4,
+                &vec![255; (from * from * 4) as usize],
+            );
+            assert_eq!(white, vec![255; (to * to * 4) as usize], "{from} to {to}");
         }
     }
 }
