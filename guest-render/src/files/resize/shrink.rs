@@ -58,7 +58,7 @@ impl Shrinker {
         let Some(row) = row.get(..whole).filter(|_| self.done < self.rows.len()) else {
             return;
         };
-        if self.from == self.to {
+        if self.from == self.to && self.channels != 4 {
             self.pixels.extend_from_slice(row);
             self.done += 1;
             return;
