@@ -15,13 +15,22 @@ struct Covered {
     weights: Vec<u32>,
 }
 
+/// Old columns that each new one covers, with as many weights for all of them: a loop of one length is cheaper.
+#[derive(Debug)]
+struct Columns {
+    first: Vec<usize>,
+    weights: Vec<u32>,
+    /// Weights of each column.
+    count: usize,
+}
+
 /// A picture that is being shrunk.
 #[derive(Debug)]
 pub(super) struct Shrinker {
     from: (u32, u32),
     to: (u32, u32),
     channels: usize,
-    columns: Vec<Covered>,
+    columns: Columns,
     rows: Vec<Covered>,
     /// Values of an old row that count by their opacity.
     premultiplied: Vec<u16>,
@@ -38,11 +47,13 @@ impl Shrinker {
     /// Begins a picture of pixels of 1, 3 or 4 bytes. The new size is not larger than the old one.
     pub(super) fn new(from: (u32, u32), to: (u32, u32), channels: usize) -> Self {
         let old_values = from.0 as usize * channels;
+        let columns = Columns::new(from.0, to.0);
         Self {
-            columns: (0..to.0).map(|x| covered(x, from.0, to.0)).collect(),
             rows: (0..to.1).map(|y| covered(y, from.1, to.1)).collect(),
             premultiplied: vec![0; if channels == 4 { old_values } else { 0 }],
-            sums: vec![0; old_values],
+            // The last columns have weights for more than there is.
+            sums: vec![0; old_values + columns.count * channels],
+            columns,
             come: 0,
             done: 0,
             pixels: Vec::with_capacity(to.0 as usize * channels * to.1 as usize),
@@ -113,14 +124,34 @@ impl Shrinker {
             *sum = (*sum + half) >> shift;
         }
         let (old, _) = self.sums.as_chunks::<N>();
-        for Covered { first, weights } in &self.columns {
+        let begin = self.pixels.len();
+        self.pixels.resize(begin + self.to.0 as usize * N, 0);
+        let (new, _) = self.pixels[begin..].as_chunks_mut::<N>();
+        let weights = self.columns.weights.chunks_exact(self.columns.count);
+        for ((first, weights), new) in self.columns.first.iter().zip(weights).zip(new) {
             let mut values = [0_u32; N];
             for (old, weight) in old[*first..].iter().zip(weights) {
                 for (value, old) in values.iter_mut().zip(old) {
                     *value += old * weight;
                 }
             }
-            self.pixels.extend_from_slice(&pixel(values));
+            *new = pixel(values);
+        }
+    }
+}
+
+impl Columns {
+    fn new(from: u32, to: u32) -> Self {
+        let all: Vec<_> = (0..to).map(|x| covered(x, from, to)).collect();
+        let count = all.iter().map(|it| it.weights.len()).max().unwrap_or(1);
+        let padded = |mut it: Covered| {
+            it.weights.resize(count, 0);
+            it.weights
+        };
+        Self {
+            first: all.iter().map(|it| it.first).collect(),
+            weights: all.into_iter().flat_map(padded).collect(),
+            count,
         }
     }
 }
