@@ -47,6 +47,13 @@ def jpeg(**how):
     return into.getvalue()
 
 
+def noise():
+    """Returns a photo of 12 megapixels that is as large as a file may be."""
+    into = io.BytesIO()
+    Image.effect_noise((4000, 3000), 40).convert("RGB").save(into, "JPEG", quality=85)
+    return into.getvalue()
+
+
 def with_scans(file, times):
     """Repeats the last scan of a progressive JPEG: each is decoded over the whole picture."""
     last = file.rindex(b"\xff\xda")
@@ -120,6 +127,11 @@ def throw_at(album):
     """Uploads all; returns what was answered otherwise."""
     wrong = []
     before = album.peak_memory()
+    # What costs as much and is meant has all that it asks for.
+    for name, photo in [("photo", jpeg()), ("progressive photo", jpeg(progressive=True)), ("noisy photo", noise())]:
+        sizes = album.upload("add_sizes", photo)[1]["file"]["sizes"]
+        if sizes != [64, 2048]:
+            wrong.append(f"{name} of 12 megapixels: {sizes}")
     for name, file, allowed in all_bombs():
         began = time.monotonic()
         status, said = album.upload("add_sizes", file)
