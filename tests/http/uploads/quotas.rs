@@ -102,16 +102,18 @@ async fn bodies_that_never_end_hold_a_turn_and_leave_nothing() {
     for _ in 0..4 {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = format!(
-            "POST /room/api/files/add HTTP/1.1\r\nHost: {address}\r\nContent-Length: 100000\r\n\r\nbegun"
+            "POST /room/api/files/add HTTP/1.1\r\nHost: {address}\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
+        // The server asks for the body of an upload that has its turn.
+        let mut go_on = [0; 25];
+        stream.read_exact(&mut go_on).await.unwrap();
+        assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(b"begun").await.unwrap();
         slow.push(stream);
     }
-    let refused = async || {
-        let answer = fixture.upload("add", b"a fifth").await;
-        (answer.status == 429).then_some(())
-    };
-    wait_until("four uploads to be under way", refused).await;
+    let fifth = fixture.upload("add", b"a fifth").await;
+    fifth.problem(429, "rate_limited");
     // A call is answered meanwhile.
     fixture.project.call_ok("latest", &json!({})).await;
     // A body that is cut gives its turn back.
