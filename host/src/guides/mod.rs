@@ -97,7 +97,8 @@ macro_rules! images {
 }
 
 images! {
-    "console-data.webp" "console-overview.webp" "console-revision.webp" "folder-blank.webp" "folder-board.webp" "folder-docs.webp" "folder-guest-book.webp" "folder-survey.webp"
+    "console-data.webp" "console-overview.webp" "console-revision.webp"
+    "folder-blank.webp" "folder-board.webp" "folder-docs.webp" "folder-guest-book.webp" "folder-survey.webp"
     "guides.webp" "landing.webp" "page-dark.webp" "page.webp"
 }
 
