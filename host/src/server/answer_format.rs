@@ -89,7 +89,7 @@ pub(super) fn add_common_headers(
     if format.is_console {
         console::add_protective_headers(headers);
     }
-    if app.config.secure {
+    if app.config.secure || (format.is_console && app.config.has_secure_console()) {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
     }
     if let Ok(value) = HeaderValue::try_from(request_id) {

@@ -58,6 +58,7 @@ test('an action is defined, called as somebody, brought back, and deleted', asyn
   await page.getByText('It would work.').waitFor();
   await button(page, 'Define').click();
   await page.getByRole('heading', { level: 1, name: 'whoami' }).waitFor();
+  await said(page).getByText('Defined whoami.').waitFor();
   await settle(page);
   await field(page, 'Call as').selectOption('A test id');
   await field(page, 'User id').fill('usr_ada');

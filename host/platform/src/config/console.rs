@@ -91,6 +91,9 @@ impl OtherHosts<'_> {
             format!("console_url must be an origin such as https://console.example.com, or empty for no console: {text:?}")
         })?;
         let origin = check_origin("console_url", &url)?;
+        if url.host_str().is_some_and(|host| host.ends_with('.')) {
+            bail!("console_url must name its host without a dot at the end: {url}");
+        }
         if url.scheme() != "https" && !is_loopback(&url) {
             bail!(
                 "console_url must be an https URL; http is for this machine (localhost, 127.0.0.1) alone: {url}"
@@ -131,7 +134,10 @@ impl OtherHosts<'_> {
             .is_some_and(|host| host.parse::<IpAddr>().is_ok());
         let has_name =
             |other: Option<&str>| other.is_some_and(|other| Some(name_of(other)) == host);
-        let is_listener = is_address && url.port_or_known_default() == Some(self.listen.port());
+        // A listener of this machine alone answers by this name, too.
+        let is_local = host == Some("localhost") && self.listen.ip().is_loopback();
+        let is_listener = (is_address || is_local)
+            && url.port_or_known_default() == Some(self.listen.port());
         let owners = [
             ("base_url", self.base.host_str() == host),
             ("sites_url", self.sites.host_str() == host),
@@ -223,6 +229,10 @@ mod tests {
             ("https://console.pages.example.com", "sites_domain"),
             ("https://a.b.pages.example.com", "sites_domain"),
             ("http://127.0.0.1:4321", "listen"),
+            ("http://localhost:4321", "listen"),
+            ("https://api.example.com.", "dot"),
+            ("https://console.pages.example.com.", "dot"),
+            ("https://:secret@console.example.com", "without a path"),
             ("http://console.example.com", "https"),
             ("https://console.example.com/path", "without a path"),
             ("console.example.com", "origin"),

@@ -532,6 +532,12 @@ impl Config {
         ))
     }
 
+    /// Whether the console is there, by https.
+    pub fn has_secure_console(&self) -> bool {
+        let console = self.console_url.as_deref();
+        console.is_some_and(|origin| origin.starts_with("https://"))
+    }
+
     /// Whether every host below the sites domain is answered with the certificate that is there, or without one.
     pub fn covers_all_labels(&self) -> bool {
         !matches!(self.certificates, Some(CertificateSettings::Acme(_)))

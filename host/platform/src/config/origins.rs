@@ -15,7 +15,8 @@ pub(super) fn check_origin(name: &str, url: &Url) -> anyhow::Result<String> {
     let bare = url.path() == "/"
         && url.query().is_none()
         && url.fragment().is_none()
-        && url.username().is_empty();
+        && url.username().is_empty()
+        && url.password().is_none();
     if !bare || !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         bail!("{name} must be an origin such as https://example.com, without a path: {url}");
     }

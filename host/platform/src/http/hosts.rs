@@ -134,6 +134,8 @@ pub struct ServerHostNames {
     has_previews: bool,
     landing: Option<String>,
     console: Option<String>,
+    /// Port of the console's scheme, with its colon.
+    console_port: &'static str,
     /// Port of a listener on all interfaces: every IP address with this port is ours.
     any_ip: Option<u16>,
     scheme_port: u16,
@@ -163,6 +165,10 @@ impl ServerHostNames {
             has_previews: config.covers_all_labels(),
             landing: config.landing_host.clone(),
             console: config.console_url.as_deref().map(host),
+            console_port: match config.has_secure_console() {
+                true => ":443",
+                false => ":80",
+            },
             any_ip: config
                 .listen
                 .ip()
@@ -189,10 +195,10 @@ impl ServerHostNames {
         if self.api.iter().any(|ours| ours == host) {
             return Some(HostKind::Api);
         }
-        let host = host.to_ascii_lowercase();
-        let host = host
+        let full = host.to_ascii_lowercase();
+        let host = full
             .strip_suffix(&format!(":{}", self.scheme_port))
-            .unwrap_or(&host);
+            .unwrap_or(&full);
         if self.sites == host {
             return Some(HostKind::Sites);
         }
@@ -207,7 +213,7 @@ impl ServerHostNames {
             return Some(HostKind::Landing);
         }
         // It is looked at before the sites domain, below which it is at home.
-        if self.console.as_deref() == Some(host) {
+        if self.is_console(host, &full) {
             return Some(HostKind::Console);
         }
         let Some(label) = host.strip_suffix(self.sites_suffix.as_deref()?) else {
@@ -222,6 +228,14 @@ impl ServerHostNames {
             .then(|| previewed_revision(label))
             .flatten();
         Some(revision.map_or_else(|| HostKind::Project(label.to_owned()), HostKind::Preview))
+    }
+
+    /// Whether a host is the console's, without the port of the API's scheme or whole: the console may have another scheme.
+    fn is_console(&self, host: &str, full: &str) -> bool {
+        let Some(console) = self.console.as_deref() else {
+            return false;
+        };
+        console == host || full.strip_suffix(self.console_port) == Some(console)
     }
 
     /// Finds a domain of a project by a host in lower case, with the port of projects' origins or none.

@@ -22,8 +22,8 @@ function New({ project, onDone }) {
   const done = async (made) => {
     dropName();
     await onDone();
-    say(`Defined ${made.name}.`);
     go(`/p/${project}/actions/${made.name}`);
+    say(`Defined ${made.name}.`);
   };
   return html`<section class="card"><h2>A new action</h2>
     <${Field} label="Name" value=${name} onInput=${setName} needs="editor" autocomplete="off" maxlength="64" hint="By which pages call it: a-z, 0-9 and _." />

@@ -37,6 +37,7 @@ export function NewProject({ query }) {
   const [workspace, setWorkspace] = useState(query.get('workspace') ?? all.find((one) => isAtLeast(one.role, 'editor'))?.workspace.slug ?? all[0]?.workspace.slug ?? '');
   const [life, setLife] = useState('');
   const [start, setStart] = useState('empty');
+  const mayCreate = isAtLeast(roleIn(workspace), 'editor');
   const step = useSteps();
   const made = useRef(null);
   const create = useRun(async () => {
@@ -54,12 +55,12 @@ export function NewProject({ query }) {
   });
   return html`<div class="narrow"><${Role.Provider} value=${roleIn(workspace)}><${Screen} title="New project">
     <${Form} onSubmit=${create.run}>
-      <${Field} label="Name" value=${name} onInput=${setName} required maxlength="100" autocomplete="off" hint="For people. The project's address is made of it." />
-      <${Field} label="Description" as="textarea" rows="2" value=${description} onInput=${setDescription} maxlength="2000" />
+      <${Field} label="Name" value=${name} onInput=${setName} needs="editor" required maxlength="100" autocomplete="off" hint="For people. The project's address is made of it." />
+      <${Field} label="Description" as="textarea" rows="2" value=${description} onInput=${setDescription} needs="editor" maxlength="2000" />
       <div class="pair"><${Field} label="Workspace" as="select" value=${workspace} onInput=${setWorkspace}>${options(all.map((one) => [one.workspace.slug, one.workspace.slug]))}</${Field}>
-      <${Field} label="Lifetime" as="select" value=${life} onInput=${setLife}>${options(lives)}</${Field}></div>
+      <${Field} label="Lifetime" as="select" value=${life} onInput=${setLife} needs="editor">${options(lives)}</${Field}></div>
       <fieldset class="choices"><legend>Begin with</legend>
-        ${starts.map(([value, label, about]) => html`<label class="choice" key=${value}><input type="radio" name="start" value=${value} checked=${start === value} onChange=${() => setStart(value)} aria-label=${label} aria-describedby=${`start-${value}`} /><span><strong>${label}</strong><span id=${`start-${value}`} class="hint">${about}</span></span></label>`)}
+        ${starts.map(([value, label, about]) => html`<label class="choice" key=${value}><input type="radio" name="start" value=${value} checked=${start === value} disabled=${!mayCreate} onChange=${() => setStart(value)} aria-label=${label} aria-describedby=${`start-${value}`} /><span><strong>${label}</strong><span id=${`start-${value}`} class="hint">${about}</span></span></label>`)}
       </fieldset>
       <${Fault} of=${create.problem}>${create.problem?.code === 'plan_limit' && html`<p><a href=${`/w/${workspace}/plan`}>See the plan of <${Text} of=${workspace} /></a></p>`}</${Fault}>
       <div class="actions"><${Button} type="submit" class="main" needs="editor" busy=${create.busy}>Create</${Button}></div>

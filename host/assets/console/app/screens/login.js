@@ -22,7 +22,7 @@ function faultOf(key) {
   // A token of an issuer has a form of its own.
   if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(key)) return '';
   if (!key.startsWith('svc_')) return 'A key begins with svc_.';
-  if (!pattern.test(key)) return 'This is not a whole key: a key has 64 characters. Copy it again.';
+  if (!pattern.test(key)) return 'This is not a whole key: a key has 63 characters. Copy it again.';
   const at = key.lastIndexOf('_');
   let sum = crc32(key.slice(0, at));
   let text = '';

@@ -49,10 +49,10 @@ export function Members({ workspace }) {
       <${Add} workspace=${workspace} onDone=${detail.reload} />`}</${Loaded}>
     ${ending && html`<${Ask} title="Remove member" onClose=${() => end(null)} work=${async () => {
       await call('remove_member', { workspace, user: ending.user_id });
-      say('Removed the member.');
       await refreshMe();
       if (isMe) go('/');
       else await detail.reload();
+      say('Removed the member.');
     }}><p><strong><${Text} of=${ending.email ?? ending.user_id} /></strong> can do nothing here from now on.${isMe ? ' This is you.' : ''}</p></${Ask}>`}
   </${Screen}>`;
 }

@@ -36,7 +36,10 @@ pub struct CallAction {
 
 /// A visitor whom an owner calls an action as.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "expected an object with `user_id` and `email`"
+)]
 pub struct As {
     /// The value of `:svc_user_id`; any text.
     #[schema(min_length = 1, max_length = 100, example = "usr_test")]
