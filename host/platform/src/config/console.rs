@@ -136,8 +136,8 @@ impl OtherHosts<'_> {
             |other: Option<&str>| other.is_some_and(|other| Some(name_of(other)) == host);
         // A listener of this machine alone answers by this name, too.
         let is_local = host == Some("localhost") && self.listen.ip().is_loopback();
-        let is_listener = (is_address || is_local)
-            && url.port_or_known_default() == Some(self.listen.port());
+        let is_listener =
+            (is_address || is_local) && url.port_or_known_default() == Some(self.listen.port());
         let owners = [
             ("base_url", self.base.host_str() == host),
             ("sites_url", self.sites.host_str() == host),

@@ -38,7 +38,7 @@ pub struct CallAction {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(
     deny_unknown_fields,
-    expecting = "expected an object with `user_id` and `email`"
+    expecting = "an object with `user_id` and `email`"
 )]
 pub struct As {
     /// The value of `:svc_user_id`; any text.
