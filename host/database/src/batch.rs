@@ -142,7 +142,7 @@ fn referenced_value<'r>(
     let row = rows.get(step).map_or(&[][..], Vec::as_slice);
     if row.is_empty() {
         return Err(StatementRunError::Constraint(format!(
-            "op {step} answered no row to take `{column}` from"
+            "op {step} answered no row to take a value from"
         )));
     }
     let cell = row.iter().find(|(name, _)| name == column);

@@ -1,5 +1,7 @@
 //! Size of the answers to a change: a model pays for every byte of them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
@@ -186,4 +188,53 @@ async fn the_sql_of_actions_that_a_call_did_not_name_is_left_out() {
     // As the note says, it is there.
     let part = send_request(json!({ "action": "get", "part": "actions" })).await;
     assert_eq!(part["actions"][1]["sql"], "SELECT 2 AS two");
+}
+
+#[tokio::test]
+async fn what_owners_see_comes_in_pages_that_fit() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let client = Client::with_credential(&server, &owner.credential);
+    let new = json!({ "type": "html", "content": "<p>Room", "requested_slug": "room" });
+    let path = format!("/{project}/frontends");
+    owner.post(&server, &path, &new).await.expect(201);
+    let count = 120;
+    for _ in 0..count {
+        let call = json!({ "action": "a_name_that_nobody_has_defined" });
+        server
+            .json("/room/api/op", &call)
+            .answer()
+            .await
+            .expect(404);
+    }
+    let ask = async |more: Value| {
+        let mut arguments = more;
+        arguments["project_id"] = project.as_str().into();
+        client.call_ok("manage_project", arguments).await
+    };
+    let (mut seen, mut pages, mut before) = (BTreeSet::new(), 0, Value::Null);
+    loop {
+        let mut arguments = json!({ "action": "log", "limit": 500 });
+        if before.is_string() {
+            arguments["before"] = before;
+        }
+        let page = ask(arguments).await;
+        assert_eq!(page["truncated"], Value::Null, "{page}");
+        let entries = page["entries"].as_array().unwrap();
+        assert!(entries.iter().all(|entry| seen.insert(text(&entry["id"]))));
+        pages += 1;
+        before = page["next_before"].clone();
+        if before.is_null() {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), count);
+    assert!(pages > 1, "all of it fits");
+    let hours = ask(json!({ "action": "stats", "step": "hour" })).await;
+    let series = hours["series"].as_array().unwrap();
+    let left_out = hours["series_left_out"].as_u64().unwrap();
+    assert_eq!(series.len() as u64 + left_out, 6 * 24 + 12, "{hours}");
+    assert_eq!(series.last().unwrap()["errors"], count);
+    assert!(text(&hours["note"]).contains("oldest"), "{hours}");
 }

@@ -37,6 +37,11 @@ async fn nothing_that_was_sent_is_in_the_log() {
         json!({ SECRET: 1 }),
         json!({ "ops": [{ "action": "add", "params": { "name": null, "email": SECRET } }, { SECRET: 1 }] }),
         json!({ "ops": [{ "action": "named", "params": { "name": { "from": [0, SECRET] } } }] }),
+        // The first answers no row.
+        json!({ "ops": [
+            { "action": "named", "params": { "name": "nobody" } },
+            { "action": "named", "params": { "name": { "from": [0, SECRET] } } },
+        ] }),
         json!({ "action": "all", "as": { "user_id": SECRET } }),
     ] {
         fixture.call("room", &body).await;

@@ -136,7 +136,7 @@ impl StatsQuery {
 }
 
 /// Which entries of the log.
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct LogQuery {

@@ -199,6 +199,11 @@ impl LogView {
             next_before: last.filter(|_| page.more),
         }
     }
+
+    /// Returns how many entries there are.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
 }
 
 impl LogEntryView {

@@ -288,6 +288,8 @@ impl EventConsumer for Payments {
                 (None, Some(id)) => store::find_by_provider_id(tx, id)?,
                 (None, None) => None,
             };
+            // An event names its session twice: by its own id and by the provider's.
+            let session = session.filter(|found| sessions.iter().all(|one| one.id != found.id));
             sessions.extend(session);
         }
         if sessions.is_empty() {

@@ -26,7 +26,7 @@ CREATE INDEX a ON svc_files (name)
 CREATE TABLE svc_files (a)
 -- ----
 -- purpose: schema
--- at: 1:29
+-- at: 1:30
 -- says: kept by the server
 CREATE TABLE a (b REFERENCES svc_payments (session_id))
 -- ----
@@ -34,7 +34,7 @@ CREATE TABLE a (b REFERENCES svc_payments (session_id))
 -- says: an action that writes
 SELECT :svc_file_name, :svc_file
 -- ----
--- at: 1:33
+-- at: 1:34
 -- says: `:svc_file`, which is missing
 INSERT INTO users (name) VALUES (:svc_file_name)
 -- ----

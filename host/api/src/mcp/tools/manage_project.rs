@@ -10,13 +10,16 @@ use crate::access::CallerChoosingWorkspace;
 use crate::activity::Activity;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::envelope;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
+use crate::mcp::results;
 use crate::projects::{domains, operations};
 use crate::releases;
-use crate::stats;
+use crate::stats::{self, requests::LogQuery};
 use crate::{visitor_files, visitors};
 use svc_base::clock::Clock;
+use svc_base::names::is_action_name;
 
 actions!(Action {
     Create "create",
@@ -35,6 +38,10 @@ actions!(Action {
     Log "log",
 });
 
+/// Note in a series whose oldest points are left out.
+const OLDEST_NOTE: &str =
+    "The oldest points do not fit into a result. Name an earlier time as `to` to see them.";
+
 const TOOL_DESCRIPTION: &str = "Projects, which own frontends (pages) and a backend (database). \
 create: answers url and id, the project_id of other calls. \
 list: yours; look before you create: a plan limits them. \
@@ -52,7 +59,7 @@ pub(super) fn description() -> Description {
         "project_id": string_argument("All but create and list (required)."),
         "user_id": string_argument("forget_visitor (required): usr_…"),
         "files": { "type": "boolean", "description": "forget_visitor: uploads, too." },
-        "limit": { "type": "integer", "maximum": 500, "description": "visitors: at most 200." },
+        "limit": { "type": "integer", "maximum": 500, "description": "visitors: at most 200. log: 500." },
         "cursor": string_argument("visitors: next_cursor."),
         "from": string_argument("stats: RFC 3339."),
         "to": string_argument("stats."),
@@ -152,7 +159,8 @@ pub(super) async fn call(
         }
         Action::Stats => {
             let (at, counted) = (session.project(&mut arguments).await?, counted(&session));
-            to_json(stats::operations::stats(counted, at, arguments.parse_rest()?).await?)
+            let stats = stats::operations::stats(counted, at, arguments.parse_rest()?).await?;
+            Ok(with_newest_points(to_json(stats)?))
         }
         Action::Log => log(session, arguments).await,
         Action::ForgetVisitor => {
@@ -198,15 +206,47 @@ async fn call_on_domains(
     }
 }
 
-/// Lists the latest requests of a project's pages.
+/// Leaves out the oldest points of a series that does not fit into a result.
+fn with_newest_points(mut document: Value) -> Value {
+    let mut left_out = 0;
+    while !results::fits_in_result(&document)
+        && let Some(series) = document["series"]
+            .as_array_mut()
+            .filter(|all| all.len() > 1)
+    {
+        let oldest = series.len().div_ceil(4);
+        series.drain(..oldest);
+        left_out += oldest;
+        document["series_left_out"] = left_out.into();
+    }
+    if let (1.., Value::Object(members)) = (left_out, &mut document) {
+        results::append_note(members, OLDEST_NOTE);
+    }
+    document
+}
+
+/// Lists the latest requests of a project's pages, as many as fit into a result.
 async fn log(session: ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
     let at = session.project(&mut arguments).await?;
     // `action` is what the tool does.
     if let Some(name) = arguments.optional::<String>("called", "the name of an action")? {
+        if !is_action_name(&name) {
+            return Err(invalid_request(
+                "In the arguments: `called` must be the name of an action.",
+            ));
+        }
         arguments.set("action", &name)?;
     }
-    let counted = counted(&session);
-    to_json(stats::operations::log(counted, at, arguments.parse_rest()?).await?)
+    let mut query = arguments.parse_rest::<LogQuery>()?;
+    loop {
+        let page = stats::operations::log(counted(&session), at.clone(), query.clone()).await?;
+        let count = page.entries();
+        let document = to_json(page)?;
+        if count < 2 || results::fits_in_result(&document) {
+            return Ok(document);
+        }
+        query.limit = u64::try_from(count / 2).ok();
+    }
 }
 
 /// Returns what owners' counts and logs are read from.
