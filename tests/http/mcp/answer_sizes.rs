@@ -192,7 +192,11 @@ async fn the_sql_of_actions_that_a_call_did_not_name_is_left_out() {
 
 #[tokio::test]
 async fn what_owners_see_comes_in_pages_that_fit() {
-    let server = TestServer::start().await;
+    let limits = TestServer::builder().limits(|limits| {
+        limits.op_burst = 1_000;
+        limits.op_deployment_burst = 1_000;
+    });
+    let server = limits.start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     let client = Client::with_credential(&server, &owner.credential);
