@@ -156,14 +156,13 @@ fn is_constraint(error: &rusqlite::Error) -> bool {
 /// Finds the answer that is kept for a key, and the hash of what was sent with it.
 pub(super) fn find_kept_answer(
     connection: &Connection,
-    key: &UploadKey,
+    key: &[u8; 32],
+    now: Timestamp,
 ) -> rusqlite::Result<Option<([u8; 32], Vec<u8>)>> {
-    let old = key.at.plus_seconds(-KEPT_SECONDS);
+    let old = now.plus_seconds(-KEPT_SECONDS);
     connection
         .prepare("SELECT body, answer FROM svc_uploads WHERE key = ?1 AND at >= ?2")?
-        .query_row(params![key.key, old.0], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_row(params![key, old.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
 }
 

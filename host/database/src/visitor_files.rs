@@ -12,10 +12,9 @@ use super::databases::Databases;
 use super::error::{StatementRunError, internal_error};
 use super::run::StatementCall;
 use super::timing::{StatementLane, StatementTiming};
-use super::uploads::{
-    UploadKey, VisitorFileRow, find_file, find_kept_answer, read_file, select_files,
-};
+use super::uploads::{VisitorFileRow, find_file, find_kept_answer, read_file, select_files};
 use super::values::Value;
+use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
 /// Files that one statement deletes at most, with all that refers to them: fewer where that takes too long.
@@ -71,11 +70,12 @@ impl Databases {
     pub async fn find_kept_upload(
         &self,
         id: BackendId,
-        key: UploadKey,
+        key: [u8; 32],
+        now: Timestamp,
     ) -> Result<Option<([u8; 32], Vec<u8>)>, StatementRunError> {
         self.load(id)
             .await?
-            .inspect(move |c| find_kept_answer(c, &key))
+            .inspect(move |c| find_kept_answer(c, &key, now))
             .await
     }
 

@@ -117,7 +117,7 @@ pub async fn download(
     let answer =
         visitor_files::answer_download(&app.visitor_file_routes, (host, client), at, &parts);
     // It is larger than the answer to a page's view, which has no room for it.
-    let answer = Box::pin(answer).await.into_response();
+    let answer = Box::pin(answer).await;
     passkey_policy::refuse_passkeys(passkey_policy::is_reached(&app.config, host), answer)
 }
 

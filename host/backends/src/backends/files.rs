@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::model::BackendError;
 use super::service::Backends;
+use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
-use svc_database::{UploadKey, VisitorFileRow};
+use svc_database::VisitorFileRow;
 
 impl Backends {
     /// Lists at most `limit` files of a backend before a given one, newest first.
@@ -59,9 +60,10 @@ impl Backends {
     pub async fn find_kept_upload(
         &self,
         id: BackendId,
-        key: UploadKey,
+        key: [u8; 32],
+        now: Timestamp,
     ) -> Result<Option<([u8; 32], Vec<u8>)>, BackendError> {
-        Ok(self.databases.find_kept_upload(id, key).await?)
+        Ok(self.databases.find_kept_upload(id, key, now).await?)
     }
 
     /// Takes the ids of the files whose rows were committed since the last call.

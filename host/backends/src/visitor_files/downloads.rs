@@ -51,6 +51,12 @@ impl VisitorFiles {
             return Ok(None);
         };
         self.files.check_form(&forms.sent, &form.file).await?;
+        // A smaller copy is no longer to be had than what it is a copy of.
+        if let Some(whole) = forms.form(0) {
+            self.files
+                .check_form(&whole.file.digest, &form.file)
+                .await?;
+        }
         Ok(Some(AllowedFile {
             row,
             form: form.clone(),

@@ -9,6 +9,7 @@ mod downloads;
 mod follow;
 mod form;
 mod inspection;
+mod keys;
 mod model;
 pub mod operations;
 mod pieces;

@@ -155,8 +155,8 @@ impl QuotaState {
 }
 
 impl UploadTurn {
-    /// Says that the file is kept, so that its bytes count for the day.
-    pub(super) fn keep(mut self) {
+    /// Says that the file was stored, so that its bytes count for the day.
+    pub(super) fn keep(&mut self) {
         self.is_kept = true;
     }
 }

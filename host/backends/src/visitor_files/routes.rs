@@ -92,6 +92,7 @@ pub struct FilePath {
     params(
         ("slug" = String, Path, description = "A project's frontend."),
         ("action" = String, Path, description = "The action that takes the file."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 128, description = "Makes an upload safe to repeat: the first answer is kept for a day, and is that of each further one."),
         UploadQuery
     ),
     request_body(
@@ -114,7 +115,11 @@ pub async fn upload(
     let began = services.calls.serving.clock().elapsed();
     let mut note = UploadNote::default();
     let answer = answer_upload(&services, &context, &path, (request, &mut note)).await;
-    let response = answer.unwrap_or_else(IntoResponse::into_response);
+    let mut response = answer.unwrap_or_else(IntoResponse::into_response);
+    if let Some(draw) = note.draw {
+        let buckets = &services.calls.rate_limits.upload_deployment;
+        buckets.add_headers(draw, response.headers_mut());
+    }
     note.count(&services.calls, began, response)
 }
 
@@ -123,6 +128,8 @@ pub async fn upload(
 struct UploadNote {
     page: Option<Arc<ServedPage>>,
     action: Option<Arc<CallableAction>>,
+    /// Token of the page's bucket.
+    draw: Option<TokenDraw>,
     /// Id of the visitor, if signed in.
     user_id: Option<String>,
     /// Number of rows that the action's statement answers.
@@ -169,7 +176,9 @@ async fn answer_upload(
         .await?;
     note.page = Some(Arc::clone(&page));
     let buckets = &calls.rate_limits.upload_deployment;
-    if buckets.take(&page.id) == TokenDraw::Empty {
+    let draw = buckets.take(&page.id);
+    note.draw = Some(draw);
+    if draw == TokenDraw::Empty {
         return Err(buckets.empty_error().into());
     }
     let (parts, body) = request.into_parts();
@@ -186,12 +195,16 @@ async fn answer_upload(
         .await?;
     note.action = Some(Arc::clone(&action));
     let project = project_of(calls, &page).await?;
-    let query = ApiQuery::<UploadQuery>::of(&parts)?;
-    let (key, content_type) = (idempotency_key(&parts)?, content_type(&parts));
-    let request = Request::from_parts(parts, body);
+    let most_bytes = services.files.most_bytes(&project).await?;
+    let request = Request::from_parts(parts.clone(), body);
     let body = StreamedBody::from_request(request, &()).await?;
+    let content_type = content_type(&parts);
+    let sent = (body.declared_bytes(), content_type.as_deref());
+    services.files.check_declared(&action, most_bytes, sent)?;
+    let query = ApiQuery::<UploadQuery>::of(&parts)?;
+    let key = idempotency_key(&parts)?;
     let upload = UploadRequest {
-        most_bytes: services.files.most_bytes(&project).await?,
+        most_bytes,
         project,
         backend,
         action,
@@ -279,28 +292,42 @@ pub async fn download(
     context: HttpRequestContext,
     Path(path): Path<DownloadPath>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Response {
     let (parts, _) = request.into_parts();
     let at = (&*path.slug, &*path.action, &*path.file_id);
     answer_download(&services, (&context.host, &context.client), at, &parts).await
 }
 
 /// Answers a download. It bypasses the router, as calls do, if the path is in its plain form.
-///
-/// # Errors
-/// Those of the route.
 pub async fn answer_download(
     services: &VisitorFileRouteServices,
     (host, client): (&HostKind, &ClientIp),
+    at: (&str, &str, &str),
+    request: &Parts,
+) -> Response {
+    let buckets = services.calls.rate_limits.by_client(RateLimitRule::File);
+    let draw = buckets.take(&client.bucket());
+    let answer = match draw {
+        TokenDraw::Empty => Err(buckets.empty_error().into()),
+        _ => answer_allowed(services, host, at, request).await,
+    };
+    let mut response = answer.unwrap_or_else(|problem: Problem| {
+        let mut response = problem.into_response();
+        add_file_policies(false, response.headers_mut());
+        response
+    });
+    buckets.add_headers(draw, response.headers_mut());
+    response
+}
+
+/// Answers a file that its action allows.
+async fn answer_allowed(
+    services: &VisitorFileRouteServices,
+    host: &HostKind,
     (slug, action, file): (&str, &str, &str),
     request: &Parts,
 ) -> Result<Response, Problem> {
     let calls = &services.calls;
-    let buckets = calls.rate_limits.by_client(RateLimitRule::File);
-    let draw = buckets.take(&client.bucket());
-    if draw == TokenDraw::Empty {
-        return Err(buckets.empty_error().into());
-    }
     let page = calls.serving.page_on_host(host, slug).await?;
     let session = calls
         .visitors
@@ -315,12 +342,10 @@ pub async fn answer_download(
     let allowed = allowed.ok_or_else(Problem::not_found)?;
     let headers = file_headers(&allowed, is_saved)?;
     let file = allowed.form.file;
-    let answered = calls
+    calls
         .serving
-        .visitor_file_response(file, headers, &request.headers);
-    let mut response = answered.await?;
-    buckets.add_headers(draw, response.headers_mut());
-    Ok(response)
+        .visitor_file_response(file, headers, &request.headers)
+        .await
 }
 
 /// Composes the headers of a file.
@@ -351,9 +376,15 @@ fn file_headers(allowed: &AllowedFile, is_saved: bool) -> Result<HeaderMap, Prob
             false => "private, max-age=0, must-revalidate",
         }),
     );
+    add_file_policies(allowed.embeds, &mut headers);
+    Ok(headers)
+}
+
+/// Adds what every answer of a download has, so that nothing of it runs or is shown elsewhere.
+fn add_file_policies(embeds: bool, headers: &mut HeaderMap) {
     headers.insert(
         RESOURCE_POLICY,
-        HeaderValue::from_static(match allowed.embeds {
+        HeaderValue::from_static(match embeds {
             true => "cross-origin",
             false => "same-origin",
         }),
@@ -361,7 +392,6 @@ fn file_headers(allowed: &AllowedFile, is_saved: bool) -> Result<HeaderMap, Prob
     headers.insert(header::CONTENT_SECURITY_POLICY, FILE_POLICY);
     headers.insert(NOSNIFF.0, NOSNIFF.1);
     headers.insert(UNLISTED.0, UNLISTED.1);
-    Ok(headers)
 }
 
 /// Returns the name under which a file is saved. A smaller copy has its size and its own ending.

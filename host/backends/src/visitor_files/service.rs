@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ring::hmac;
 
+use super::keys::UploadKeys;
 use super::quotas::UploadQuotas;
 use crate::backends::Backends;
 use crate::backends::calls::ActionCalls;
@@ -22,8 +23,7 @@ pub struct VisitorFiles {
     pub(super) files: Arc<ProjectFiles>,
     pub(super) sandbox: Sandbox,
     pub(super) quotas: Arc<UploadQuotas>,
-    /// Key of the hashes by which uploads with an `Idempotency-Key` are known again.
-    pub(super) secret: hmac::Key,
+    pub(super) keys: UploadKeys,
     /// Held by the one look at databases that is under way.
     pub(super) following: tokio::sync::Mutex<()>,
 }
@@ -45,7 +45,7 @@ impl VisitorFiles {
             actions,
             files,
             sandbox,
-            secret,
+            keys: UploadKeys::new(secret),
         }
     }
 

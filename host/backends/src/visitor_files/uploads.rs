@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ring::hmac;
-
 use super::form::{ReceivedUpload, UploadBounds, is_form, receive};
 use super::inspection::{InspectedFile, inspect};
+use super::keys::RunningKey;
 use super::pieces::{PieceBytes, WholeBytes};
+use super::quotas::UploadTurn;
 use super::requests::{UploadQuery, checked_name};
 use super::spool::Spool;
 use super::views::UploadedFileView;
@@ -16,7 +16,6 @@ use crate::backends::BackendError;
 use crate::backends::calls::UploadedFile;
 use crate::backends::calls::requests::read_params;
 use crate::backends::model::CallableAction;
-use crate::content::Digest;
 use crate::deployments::files::FileError;
 use crate::deployments::files::visitors::{ArrivingFile, ReceivedForm, UploadRoom};
 use crate::http::extract::{StreamedBody, invalid_request};
@@ -58,6 +57,13 @@ pub(super) struct UploadAnswerJson {
     pub(super) is_replayed: bool,
 }
 
+/// Answer that an earlier upload with the same key has got.
+struct EarlierAnswer {
+    /// Hash of what was sent.
+    body: [u8; 32],
+    json: Vec<u8>,
+}
+
 /// An upload that has arrived, and what it is to be committed with.
 struct ArrivedUpload {
     of: ArrivingFile,
@@ -89,32 +95,39 @@ impl VisitorFiles {
             content_type,
             body,
         } = request;
-        let rules = &action.row.files;
-        let bounds = UploadBounds {
-            file: most_bytes.min(rules.max_bytes.unwrap_or(u64::MAX)),
-            params: self.infra.config.limits.op_body_bytes,
-        };
+        let bounds = self.bounds(&action, most_bytes);
         let content_type = content_type.as_deref();
-        let declared = body.declared_bytes();
-        bounds.check(declared, is_form(content_type))?;
         let uploader = uploader_of(by.as_ref(), client);
-        // A form is as long as its file and a little more.
-        let most = declared.min(bounds.file);
-        let room = self.find_room(&project, backend, most).await?;
-        let turn = self.quotas.begin(client, uploader.clone(), most)?;
+        let key = key.map(|key| self.keys.begin((&uploader, &action.row.name, &key)));
+        let key = key.transpose()?;
+        let earlier = self.earlier_answer(backend, key.as_ref()).await?;
+        // A form is as long as its file and a little more. What is sent again takes no room.
+        let most = match &earlier {
+            Some(_) => 0,
+            None => body.declared_bytes().min(bounds.file),
+        };
+        let room = match &earlier {
+            Some(_) => None,
+            None => Some(self.find_room(&project, backend, most).await?),
+        };
+        let mut turn = self.quotas.begin(client, uploader, most)?;
         let spool = Spool::new(&self.temporary());
         let received = receive(body, content_type, spool, bounds).await?;
         let name = checked_name(query.name.as_deref().or(received.name.as_deref()))?;
         let params_text = one_of(query.params, received.params.clone())?;
         let params = read_params(params_text.as_deref()).map_err(Problem::from)?;
         self.actions.check_upload_params(&action, &params)?;
-        let kept = key.map(|key| {
-            let sent = (received.body.digest, &*name, params_text.as_deref());
-            self.upload_key((&uploader, &action.row.name, &key), sent)
+        let sent = received.body.digest;
+        let kept = key.as_ref().map(|key| UploadKey {
+            key: key.hash,
+            body: self.keys.hash_upload(sent, &name, params_text.as_deref()),
+            at: self.infra.clock.now(),
         });
-        if let Some(json) = self.kept_answer(backend, kept.as_ref()).await? {
-            return Ok(json);
-        }
+        let room = match (earlier, room) {
+            (Some(earlier), _) => return replay(earlier, kept.as_ref()),
+            (None, Some(room)) => room,
+            (None, None) => return Err(anyhow::anyhow!("an upload has no room").into()),
+        };
         let file = visitor_file_id(&self.infra.clock, &self.infra.random)?;
         let arrived = ArrivedUpload {
             of: ArrivingFile::new(project.id, backend, file),
@@ -124,13 +137,31 @@ impl VisitorFiles {
             kept,
             room,
         };
-        let answer = self
-            .store_and_commit(&project, &action, by, arrived)
-            .await?;
-        if !answer.is_replayed {
-            turn.keep();
+        self.store_and_commit(&project, &action, by, (arrived, &mut turn))
+            .await
+    }
+
+    /// Checks the declared length of an upload, before anything else of it is looked at.
+    ///
+    /// # Errors
+    /// `payload_too_large`.
+    pub(super) fn check_declared(
+        &self,
+        action: &CallableAction,
+        most_bytes: u64,
+        (declared, content_type): (u64, Option<&str>),
+    ) -> Result<(), Problem> {
+        let bounds = self.bounds(action, most_bytes);
+        bounds.check(declared, is_form(content_type))
+    }
+
+    /// Returns the bounds of an upload by an action.
+    fn bounds(&self, action: &CallableAction, most_bytes: u64) -> UploadBounds {
+        let rules = &action.row.files;
+        UploadBounds {
+            file: most_bytes.min(rules.max_bytes.unwrap_or(u64::MAX)),
+            params: self.infra.config.limits.op_body_bytes,
         }
-        Ok(answer)
     }
 
     /// Finds room for a file. Where there is none, files that have ended meanwhile are looked for first.
@@ -149,57 +180,18 @@ impl VisitorFiles {
         }
     }
 
-    /// Hashes what an upload with a key is known again by.
-    fn upload_key(
-        &self,
-        (uploader, action, key): (&str, &str, &str),
-        (sent, name, params): (Digest, &str, Option<&str>),
-    ) -> UploadKey {
-        let hash = |parts: &[&[u8]]| {
-            let mut context = hmac::Context::with_key(&self.secret);
-            for part in parts {
-                context.update(&(part.len() as u64).to_be_bytes());
-                context.update(part);
-            }
-            let mut hash = [0; 32];
-            hash.copy_from_slice(context.sign().as_ref());
-            hash
-        };
-        let texts = [uploader, action, key].map(str::as_bytes);
-        UploadKey {
-            key: hash(&[b"\0upload", texts[0], texts[1], texts[2]]),
-            body: hash(&[
-                b"\0uploaded",
-                sent.as_bytes(),
-                name.as_bytes(),
-                params.unwrap_or_default().as_bytes(),
-            ]),
-            at: self.infra.clock.now(),
-        }
-    }
-
-    /// Returns the answer that an earlier upload of the same key has got.
-    async fn kept_answer(
+    /// Returns the answer that an earlier upload with the key has got.
+    async fn earlier_answer(
         &self,
         backend: BackendId,
-        kept: Option<&UploadKey>,
-    ) -> Result<Option<UploadAnswerJson>, UploadError> {
-        let Some(kept) = kept else {
+        key: Option<&RunningKey>,
+    ) -> Result<Option<EarlierAnswer>, UploadError> {
+        let Some(key) = key else {
             return Ok(None);
         };
-        match self
-            .backends
-            .find_kept_upload(backend, kept.clone())
-            .await?
-        {
-            None => Ok(None),
-            Some((body, json)) if body == kept.body => Ok(Some(UploadAnswerJson {
-                json,
-                rows: 0,
-                is_replayed: true,
-            })),
-            Some(_) => Err(UploadError::KeyUsed),
-        }
+        let (hash, now) = (key.hash, self.infra.clock.now());
+        let found = self.backends.find_kept_upload(backend, hash, now).await?;
+        Ok(found.map(|(body, json)| EarlierAnswer { body, json }))
     }
 
     /// Looks at a file, stores it, names it, and commits its row.
@@ -208,7 +200,7 @@ impl VisitorFiles {
         project: &Project,
         action: &CallableAction,
         by: Option<ActionCallerIdentity>,
-        arrived: ArrivedUpload,
+        (arrived, turn): (ArrivedUpload, &mut UploadTurn),
     ) -> Result<UploadAnswerJson, UploadError> {
         let body = &arrived.received.body;
         self.files.refuse_blocked_upload(&body.digest).await?;
@@ -221,11 +213,16 @@ impl VisitorFiles {
             .files
             .reserve_upload(&of, sent, arrived.room, &forms)
             .await;
-        if let Err(error) = reserved {
-            self.files.give_up_forms(&forms).await?;
-            return Err(error.into());
-        }
-        let (backend, kept) = (of.backend, arrived.kept.clone());
+        let reserved = match reserved {
+            Ok(reserved) => reserved,
+            Err(error) => {
+                self.files.give_up_forms(&forms).await?;
+                return Err(error.into());
+            }
+        };
+        // They count for the day, also where the statement refuses the file: its bytes were stored.
+        turn.keep();
+        let backend = of.backend;
         match self.commit(action, by, arrived, (&forms, inspected)).await {
             Ok(result) => {
                 self.backends.note_uploaded_files(backend, vec![of.file]);
@@ -240,17 +237,9 @@ impl VisitorFiles {
                 // Of what may be committed after all, a look at the database tells later.
                 if is_undone(&error) {
                     self.files.give_up_forms(&forms).await?;
-                    self.files.release_upload(&of).await?;
+                    self.files.release_upload(&of, reserved).await?;
                 }
-                let is_twice =
-                    matches!(error, BackendError::Run(StatementRunError::AlreadyUploaded));
-                match self
-                    .kept_answer(backend, kept.as_ref().filter(|_| is_twice))
-                    .await?
-                {
-                    Some(answer) => Ok(answer),
-                    None => Err(error.into()),
-                }
+                Err(error.into())
             }
         }
     }
@@ -333,6 +322,24 @@ impl VisitorFiles {
                 uploaded,
             )
             .await
+    }
+}
+
+/// Answers an upload that is sent again as it was answered.
+///
+/// # Errors
+/// `KeyUsed` where something else was sent.
+fn replay(
+    earlier: EarlierAnswer,
+    kept: Option<&UploadKey>,
+) -> Result<UploadAnswerJson, UploadError> {
+    match kept.is_some_and(|kept| kept.body == earlier.body) {
+        true => Ok(UploadAnswerJson {
+            json: earlier.json,
+            rows: 0,
+            is_replayed: true,
+        }),
+        false => Err(UploadError::KeyUsed),
     }
 }
 

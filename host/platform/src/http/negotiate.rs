@@ -104,8 +104,12 @@ pub fn requested_range(headers: &HeaderMap, etag: &str, length: usize) -> Reques
     let [only] = parsed.ranges.as_slice() else {
         return RequestedRange::Whole;
     };
+    // Nothing has no first byte.
+    if length == 0 {
+        return RequestedRange::Unsatisfiable;
+    }
     // A suffix longer than the body means the whole body (RFC 9110, section 14.1.2).
-    if matches!(only.start, StartPosition::FromLast(last) if last > length as u64) && length > 0 {
+    if matches!(only.start, StartPosition::FromLast(last) if last > length as u64) {
         return RequestedRange::Part(0..length);
     }
     match parsed.validate(length as u64).as_deref() {

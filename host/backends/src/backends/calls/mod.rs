@@ -213,10 +213,10 @@ fn check_call<V>(
     given: &[(String, V)],
     by: Option<&ActionCallerIdentity>,
 ) -> Result<(), BackendError> {
-    check_reserved(given)?;
     if takes_file(&action.row.verdict) {
         return Err(BackendError::FileAction(action.row.name.clone()));
     }
+    check_reserved(given)?;
     if by.is_none() && requires_identity(&action.row.verdict) {
         return Err(BackendError::IdentityRequired);
     }

@@ -11,6 +11,8 @@ use crate::content::Digest;
 use crate::content::StoredFile;
 use svc_base::clock::Clock;
 
+/// Part of the room for all files that one owner's given up bytes take at the most: one in so many.
+const GIVEN_UP_SHARE: u64 = 20;
 /// Bytes that were given up within this time end together, so that few numbers are kept.
 const STEP: Duration = Duration::from_secs(10);
 
@@ -57,9 +59,13 @@ impl ReceivedFile {
 }
 
 impl OwnersBytes {
-    fn all(&self) -> u64 {
+    fn given_up(&self) -> u64 {
         let given_up = self.given_up.iter().map(|(_, bytes)| bytes);
-        given_up.fold(self.arriving, |all, bytes| all.saturating_add(*bytes))
+        given_up.fold(0, |all, bytes| all.saturating_add(*bytes))
+    }
+
+    fn all(&self) -> u64 {
+        self.arriving.saturating_add(self.given_up())
     }
 }
 
@@ -99,7 +105,8 @@ impl UncountedBytes {
 }
 
 impl HeldBytes {
-    /// Counts all bytes of the file that are stored by now, or are about to be.
+    /// Counts all bytes of the file that are stored by now, or are about to be. What was given up takes none of the owner's room, as it
+    /// is no file of theirs: it has room of its own.
     ///
     /// # Errors
     /// `StorageFull`, `InstallationFull`.
@@ -111,11 +118,18 @@ impl HeldBytes {
             return Ok(());
         }
         let all = held.values().map(OwnersBytes::all);
+        let (arriving, given_up) = held
+            .get(&self.owner)
+            .map_or((0, 0), |owner| (owner.arriving, owner.given_up()));
         let used = FileUsage {
-            owner: held.get(&self.owner).map_or(0, OwnersBytes::all),
+            owner: arriving,
             all: all.fold(0, u64::saturating_add),
         };
         self.room.check(used, more)?;
+        let most = self.room.owner.max(self.room.all / GIVEN_UP_SHARE);
+        if given_up.saturating_add(more) > most {
+            return Err(FileError::InstallationFull);
+        }
         held.entry(self.owner.clone()).or_default().arriving += more;
         self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
@@ -174,10 +188,16 @@ mod tests {
         drop((two, three));
         one.give_up();
         drop(one);
+        // It takes none of the owner's room, and some of all owners'.
         let next = begin("a");
-        assert!(next.grow(5).is_err());
+        assert!(matches!(next.grow(10), Err(FileError::InstallationFull)));
+        assert!(matches!(
+            begin("b").grow(10),
+            Err(FileError::InstallationFull)
+        ));
+        next.grow(4).unwrap();
         clock.advance(grace);
-        assert!(next.grow(5).is_err());
+        assert!(next.grow(10).is_err());
         clock.advance(STEP);
         next.grow(10).unwrap();
         drop(next);

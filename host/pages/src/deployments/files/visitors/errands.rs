@@ -41,12 +41,20 @@ pub struct VisitorFileReservation {
     pub(super) at: Timestamp,
 }
 
+/// Bytes that a reservation has named, which the project had not before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservedBytes {
+    pub(super) digests: Vec<[u8; 32]>,
+    /// Version of the project's files with them: while it stays, nothing else names them.
+    pub(super) version: i64,
+}
+
 /// Answer to [`VisitorFileReservation`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VisitorFileReservationAnswer {
     /// The bytes are named.
-    Reserved,
+    Reserved(ReservedBytes),
     /// The project or the backend is gone.
     NoBackend,
     /// The project's files take too much: how much, and how much they may.
@@ -103,15 +111,20 @@ impl ErrandWork for VisitorFileReservation {
         store::insert(tx, &self)?;
         // A sweep that is under way does not know of these files.
         blobs::raise_version(tx, &owner)?;
-        Ok(VisitorFileReservationAnswer::Reserved)
+        Ok(VisitorFileReservationAnswer::Reserved(ReservedBytes {
+            digests: new.iter().map(|blob| *blob.digest.as_bytes()).collect(),
+            version: blobs::version(tx, &owner)?,
+        }))
     }
 }
 
-/// Errand: an upload failed, and no row of its file will be committed.
+/// Errand: an upload failed, and no row of its file will be committed. Where the project's files have not changed meanwhile, its bytes
+/// count no more; else the sweep sees to them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VisitorFileRelease {
     pub(super) project: ProjectId,
     pub(super) file: String,
+    pub(super) reserved: ReservedBytes,
     pub(super) at: Timestamp,
 }
 
@@ -121,7 +134,15 @@ impl ErrandWork for VisitorFileRelease {
 
     fn perform(self, tx: &Tx<'_>) -> Result<(), Error> {
         store::release(tx, &self.file, self.at)?;
-        look_through_files(tx, &self.project.to_string())
+        let owner = FileOwner::from(&self.project);
+        if blobs::version(tx, &owner)? != self.reserved.version {
+            return look_through_files(tx, &self.project.to_string());
+        }
+        for digest in self.reserved.digests {
+            let digest = Digest::from_bytes(digest);
+            blobs::remove(tx, &owner, &digest, Some(self.at), self.at)?;
+        }
+        Ok(())
     }
 }
 

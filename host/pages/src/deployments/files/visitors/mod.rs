@@ -224,7 +224,7 @@ impl ProjectFiles {
         sent: Digest,
         room: UploadRoom,
         forms: &[ReceivedForm],
-    ) -> Result<(), FileError> {
+    ) -> Result<ReservedBytes, FileError> {
         let reservation = VisitorFileReservation {
             project: of.project,
             backend: of.backend,
@@ -237,7 +237,7 @@ impl ProjectFiles {
         let answer = self.infra.control.run_errand(reservation).await?;
         fault::point("upload.reserved");
         match answer {
-            VisitorFileReservationAnswer::Reserved => Ok(()),
+            VisitorFileReservationAnswer::Reserved(reserved) => Ok(reserved),
             VisitorFileReservationAnswer::NoBackend => Err(FileError::NotFound),
             VisitorFileReservationAnswer::StorageFull(used, limit) => {
                 Err(FileError::StorageFull { used, limit })
@@ -250,10 +250,15 @@ impl ProjectFiles {
     ///
     /// # Errors
     /// The database's: a later look at the backend finds it.
-    pub async fn release_upload(&self, of: &ArrivingFile) -> Result<(), control::Error> {
+    pub async fn release_upload(
+        &self,
+        of: &ArrivingFile,
+        reserved: ReservedBytes,
+    ) -> Result<(), control::Error> {
         let release = VisitorFileRelease {
             project: of.project,
             file: of.file.clone(),
+            reserved,
             at: self.infra.clock.now(),
         };
         self.infra.control.run_errand(release).await
