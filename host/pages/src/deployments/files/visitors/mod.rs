@@ -27,8 +27,8 @@ use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 
 pub use errands::{
-    NewFileForm, UnnamedObjects, VisitorFileChanges, VisitorFileRelease, VisitorFileReservation,
-    VisitorFileReservationAnswer, VisitorFileSweep,
+    NewFileForm, ReservedBytes, UnnamedObjects, VisitorFileChanges, VisitorFileRelease,
+    VisitorFileReservation, VisitorFileReservationAnswer, VisitorFileSweep,
 };
 pub use store::FileBackend;
 
