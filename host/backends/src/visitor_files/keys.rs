@@ -1,0 +1,86 @@
+//! `Idempotency-Key` of uploads: hashes by which an upload is known again, and the keys whose first upload is running.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ring::hmac;
+
+use super::UploadError;
+use crate::content::Digest;
+
+/// Hash of a key, with the uploader and the action that it belongs to.
+pub(super) type KeyHash = [u8; 32];
+
+/// Keys of uploads, which are stored as hashes alone.
+#[derive(Debug)]
+pub(super) struct UploadKeys {
+    secret: hmac::Key,
+    running: Arc<Mutex<HashSet<KeyHash>>>,
+}
+
+/// Key whose first upload is running, until this is dropped.
+#[derive(Debug)]
+pub(super) struct RunningKey {
+    pub(super) hash: KeyHash,
+    running: Arc<Mutex<HashSet<KeyHash>>>,
+}
+
+impl UploadKeys {
+    /// Makes keys whose hashes are made with `secret`.
+    pub(super) fn new(secret: hmac::Key) -> Self {
+        Self {
+            secret,
+            running: Arc::default(),
+        }
+    }
+
+    /// Begins an upload with a key.
+    ///
+    /// # Errors
+    /// `KeyRunning`.
+    pub(super) fn begin(
+        &self,
+        (uploader, action, key): (&str, &str, &str),
+    ) -> Result<RunningKey, UploadError> {
+        let texts = [uploader, action, key].map(str::as_bytes);
+        let hash = self.hash(&[b"\0upload", texts[0], texts[1], texts[2]]);
+        match lock(&self.running).insert(hash) {
+            true => Ok(RunningKey {
+                hash,
+                running: Arc::clone(&self.running),
+            }),
+            false => Err(UploadError::KeyRunning),
+        }
+    }
+
+    /// Hashes what was sent with a key.
+    pub(super) fn hash_upload(&self, sent: Digest, name: &str, params: Option<&str>) -> [u8; 32] {
+        self.hash(&[
+            b"\0uploaded",
+            sent.as_bytes(),
+            name.as_bytes(),
+            params.unwrap_or_default().as_bytes(),
+        ])
+    }
+
+    fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut context = hmac::Context::with_key(&self.secret);
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        let mut hash = [0; 32];
+        hash.copy_from_slice(context.sign().as_ref());
+        hash
+    }
+}
+
+impl Drop for RunningKey {
+    fn drop(&mut self) {
+        lock(&self.running).remove(&self.hash);
+    }
+}
+
+fn lock(running: &Mutex<HashSet<KeyHash>>) -> MutexGuard<'_, HashSet<KeyHash>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
