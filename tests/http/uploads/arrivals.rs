@@ -302,29 +302,20 @@ async fn what_is_sent_again_takes_no_room() {
     let again = again.expect(201);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     let more = fixture.upload("add", &[b'z'; 1_000]).await;
-    assert_eq!(
-        more.problem(413, "storage_full")["storage"]["used_bytes"],
-        3_000
-    );
+    assert_eq!(more.problem(413, "storage_full")["used_bytes"], 3_000);
 }
 
 #[tokio::test]
-async fn what_is_refused_takes_no_room_and_counts_for_the_day() {
-    let server = TestServer::builder().limits(|limits| {
-        limits.storage_bytes_pro = 3_000;
-        limits.upload_day_bytes = 10_000;
-    });
+async fn what_is_refused_takes_no_room() {
+    let server = TestServer::builder().limits(|limits| limits.storage_bytes_pro = 3_000);
     let fixture = UploadFixture::on_server(server.start().await).await;
     for _ in 0..3 {
         let refused = fixture.upload("full", &[b'x'; 2_000]).await;
         refused.problem(403, "upload_refused");
         assert_eq!(fixture.used_bytes().await, 0);
     }
-    fixture.uploaded("add", &[b'y'; 2_500]).await;
-    // Too much for the day, of which nothing was stored, counts for nothing.
-    let more = fixture.upload("add", &[b'z'; 2_000]).await;
-    more.problem(429, "rate_limited");
-    fixture.uploaded("add", b"a little").await;
+    fixture.uploaded("add", &[b'y'; 3_000]).await;
+    assert_eq!(fixture.used_bytes().await, 3_000);
 }
 
 #[tokio::test]

@@ -98,6 +98,18 @@ async fn parts_and_tags_are_those_of_the_file() {
         let said = format!("bytes {from}-{}/3000000", to - 1);
         assert_eq!(part.header("content-range"), Some(&*said));
     }
+    let empty = fixture.text_file("").await;
+    let empty = format!("/room/api/files/see/{empty}");
+    for range in ["bytes=0-0", "bytes=0-", "bytes=-1"] {
+        let part = server.get(&empty).header("range", range).answer().await;
+        part.problem(416, "range_not_satisfiable");
+        assert_eq!(part.header("content-range"), Some("bytes */0"), "{range}");
+        assert_eq!(
+            part.header("cross-origin-resource-policy"),
+            Some("same-origin")
+        );
+        assert!(part.header("ratelimit").is_some());
+    }
     let beyond = server.get(&path).header("range", "bytes=3000000-");
     let beyond = beyond.answer().await;
     beyond.problem(416, "range_not_satisfiable");

@@ -75,11 +75,9 @@ async fn a_day_has_so_many_bytes_for_a_client() {
     let server = TestServer::builder().limits(|limits| limits.upload_day_bytes = 1000);
     let fixture = UploadFixture::on_server(server.start().await).await;
     fixture.uploaded("add", &[b'x'; 600]).await;
-    // What is refused counts for nothing.
-    fixture
-        .upload("full", &[b'x'; 400])
-        .await
-        .problem(403, "upload_refused");
+    // What is refused takes nothing of it.
+    let refused = async |bytes: usize| fixture.upload("full", &vec![b'x'; bytes]).await;
+    refused(400).await.problem(403, "upload_refused");
     fixture
         .upload("add", &[b'x'; 401])
         .await
@@ -91,6 +89,9 @@ async fn a_day_has_so_many_bytes_for_a_client() {
         .problem(429, "rate_limited");
     fixture.project.server.advance(24 * 3600 + 1);
     fixture.uploaded("add", b"x").await;
+    // Of what is refused there may be as much.
+    refused(900).await.problem(403, "upload_refused");
+    refused(101).await.problem(429, "rate_limited");
 }
 
 #[tokio::test]

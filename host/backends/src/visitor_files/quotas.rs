@@ -31,7 +31,22 @@ pub enum UploadQuotaReached {
 #[derive(Debug)]
 struct DayBytes {
     since: Duration,
+    /// Bytes of files that are kept, or under way.
     bytes: u64,
+    /// Bytes that were stored, and then refused by a statement. They take nothing of what may be kept, and have the same bound: nobody
+    /// fills the disk with files that are refused.
+    refused: u64,
+}
+
+/// What came of an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UploadEnd {
+    /// Nothing was stored.
+    Nothing,
+    /// The bytes were stored, and refused.
+    Refused,
+    /// The file is there.
+    Kept,
 }
 
 #[derive(Debug, Default)]
@@ -51,14 +66,14 @@ pub(super) struct UploadQuotas {
     state: Mutex<QuotaState>,
 }
 
-/// Place of an upload that is under way. It is given back when this is dropped; so are its bytes, unless the upload is kept.
+/// Place of an upload that is under way. It is given back when this is dropped; so are its bytes, unless they were stored.
 #[derive(Debug)]
 pub(super) struct UploadTurn {
     quotas: Arc<UploadQuotas>,
     client: IpAddr,
     uploader: String,
     bytes: u64,
-    is_kept: bool,
+    end: UploadEnd,
 }
 
 impl UploadQuotas {
@@ -100,7 +115,7 @@ impl UploadQuotas {
             client,
             uploader,
             bytes,
-            is_kept: false,
+            end: UploadEnd::Nothing,
         })
     }
 
@@ -131,33 +146,37 @@ impl QuotaState {
             }
         }
         let is_over = |day: &DayBytes| now.saturating_sub(day.since) >= DAY;
-        let used = self.days.get(uploader).filter(|day| !is_over(day));
-        let used = used.map_or(0, |day| day.bytes);
-        if used.saturating_add(bytes) > most {
-            return Err(UploadQuotaReached::Day(most));
-        }
         let day = self.days.entry(uploader.to_owned());
         let day = day.or_insert(DayBytes {
             since: now,
             bytes: 0,
+            refused: 0,
         });
         if is_over(day) {
-            day.since = now;
+            (day.since, day.bytes, day.refused) = (now, 0, 0);
         }
-        day.bytes = used + bytes;
+        if day.bytes.max(day.refused).saturating_add(bytes) > most {
+            return Err(UploadQuotaReached::Day(most));
+        }
+        day.bytes += bytes;
         Ok(())
     }
 
     fn forget_old(&mut self, now: Duration) {
         self.days
-            .retain(|_, day| day.bytes > 0 && now.saturating_sub(day.since) < DAY);
+            .retain(|_, day| day.bytes.max(day.refused) > 0 && now.saturating_sub(day.since) < DAY);
     }
 }
 
 impl UploadTurn {
-    /// Says that the file was stored, so that its bytes count for the day.
+    /// Says that the bytes are stored, which a statement may yet refuse.
+    pub(super) fn store(&mut self) {
+        self.end = UploadEnd::Refused;
+    }
+
+    /// Says that the file is kept, so that its bytes count for the day.
     pub(super) fn keep(&mut self) {
-        self.is_kept = true;
+        self.end = UploadEnd::Kept;
     }
 }
 
@@ -171,10 +190,13 @@ impl Drop for UploadTurn {
                 state.by_client.remove(&self.client);
             }
         }
-        if !self.is_kept
+        if self.end != UploadEnd::Kept
             && let Some(day) = state.days.get_mut(&self.uploader)
         {
             day.bytes = day.bytes.saturating_sub(self.bytes);
+            if self.end == UploadEnd::Refused {
+                day.refused = day.refused.saturating_add(self.bytes);
+            }
         }
     }
 }

@@ -220,11 +220,11 @@ impl VisitorFiles {
                 return Err(error.into());
             }
         };
-        // They count for the day, also where the statement refuses the file: its bytes were stored.
-        turn.keep();
+        turn.store();
         let backend = of.backend;
         match self.commit(action, by, arrived, (&forms, inspected)).await {
             Ok(result) => {
+                turn.keep();
                 self.backends.note_uploaded_files(backend, vec![of.file]);
                 fault::point("upload.committed");
                 Ok(UploadAnswerJson {

@@ -59,7 +59,7 @@ pub(super) fn description() -> Description {
         "project_id": string_argument("All but create and list (required)."),
         "user_id": string_argument("forget_visitor (required): usr_…"),
         "files": { "type": "boolean", "description": "forget_visitor: uploads, too." },
-        "limit": { "type": "integer", "maximum": 500, "description": "visitors: at most 200. log: 500." },
+        "limit": { "type": "integer", "maximum": 500, "description": "visitors: 200, log: 500." },
         "cursor": string_argument("visitors: next_cursor."),
         "from": string_argument("stats: RFC 3339."),
         "to": string_argument("stats."),
