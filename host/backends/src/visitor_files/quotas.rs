@@ -38,7 +38,7 @@ struct DayBytes {
     refused: u64,
 }
 
-/// What came of an upload.
+/// Outcome of an upload, for the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UploadEnd {
     /// Nothing was stored.

@@ -101,14 +101,14 @@ impl VisitorFiles {
         let key = key.map(|key| self.keys.begin((&uploader, &action.row.name, &key)));
         let key = key.transpose()?;
         let earlier = self.earlier_answer(backend, key.as_ref()).await?;
-        // A form is as long as its file and a little more. What is sent again takes no room.
-        let most = match &earlier {
-            Some(_) => 0,
-            None => body.declared_bytes().min(bounds.file),
-        };
-        let room = match &earlier {
-            Some(_) => None,
-            None => Some(self.find_room(&project, backend, most).await?),
+        let (most, room) = match &earlier {
+            // What is sent again takes no room.
+            Some(_) => (0, None),
+            // A form is as long as its file and a little more.
+            None => {
+                let most = body.declared_bytes().min(bounds.file);
+                (most, Some(self.find_room(&project, backend, most).await?))
+            }
         };
         let mut turn = self.quotas.begin(client, uploader, most)?;
         let spool = Spool::new(&self.temporary());
