@@ -123,10 +123,8 @@ impl VisitorFiles {
             body: self.keys.hash_upload(sent, &name, params_text.as_deref()),
             at: self.infra.clock.now(),
         });
-        let room = match (earlier, room) {
-            (Some(earlier), _) => return replay(earlier, kept.as_ref()),
-            (None, Some(room)) => room,
-            (None, None) => return Err(anyhow::anyhow!("an upload has no room").into()),
+        let Some(room) = room else {
+            return replay(earlier, kept.as_ref());
         };
         let file = visitor_file_id(&self.infra.clock, &self.infra.random)?;
         let arrived = ArrivedUpload {
@@ -330,16 +328,16 @@ impl VisitorFiles {
 /// # Errors
 /// `KeyUsed` where something else was sent.
 fn replay(
-    earlier: EarlierAnswer,
+    earlier: Option<EarlierAnswer>,
     kept: Option<&UploadKey>,
 ) -> Result<UploadAnswerJson, UploadError> {
-    match kept.is_some_and(|kept| kept.body == earlier.body) {
-        true => Ok(UploadAnswerJson {
+    match earlier.zip(kept) {
+        Some((earlier, kept)) if earlier.body == kept.body => Ok(UploadAnswerJson {
             json: earlier.json,
             rows: 0,
             is_replayed: true,
         }),
-        false => Err(UploadError::KeyUsed),
+        _ => Err(UploadError::KeyUsed),
     }
 }
 
