@@ -32,6 +32,9 @@ BEYOND_SCHEMAS = [
     # Rules for files are of a statement that takes one; a time comes before another.
     ("invalid_request", "`files` is for an action with `:svc_file`"),
     ("invalid_request", "`from` must be before `to`"),
+    ("invalid_request", " points; "),
+    # A size is one of six, which bounds say less exactly.
+    ("invalid_request", "`size` is one of 64"),
     # Names that a batch has once each: a schema tells equal members apart, not equal names.
     ("invalid_request", "has an action of this name already"),
     ("invalid_request", "The release has this `"),
