@@ -12,7 +12,7 @@ pub(crate) const NO_DISK: &str = "several nodes have no data directory in common
 
 /// Tests of something that one machine has and several nodes do not. Each row has a reason, and the tests by the beginnings of their
 /// names. There are no more than ten reasons.
-pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
+pub const ONE_MACHINE: [(&str, &[&str]); 8] = [
     (
         "they look into the files of a machine, or change them: what nodes have on their disks is a cache, and content is in the bucket",
         &[
@@ -45,6 +45,8 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
             "sharing::a_token_deletes_",
             "sharing::the_answer_to_a_key_is_replayed",
             "statements::internal_tables",
+            "stats::counts::a_project_takes_its_counts_along",
+            "uploads::quotas::bodies_that_never_end",
             "visitors::passkeys::an_account_is_somebody_else",
             "visits::a_stop_writes_down",
         ],
@@ -71,6 +73,11 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
             "sites::shares::",
             "sites::takedown::what_is_blocked",
             "stores::",
+            "uploads::arrivals::the_same_key",
+            "uploads::ends::a_row_that_comes_back",
+            "uploads::ends::the_history_brings",
+            "uploads::model::",
+            "uploads::quotas::the_last_megabyte",
             "visitors::backups::",
             "visitors::github::operators_list_and_forget",
         ],
@@ -100,11 +107,26 @@ pub const ONE_MACHINE: [(&str, &[&str]); 6] = [
             "expiry::content_",
             "sites::blobs::",
             "sites::takedown::blocked_files_are_taken",
+            "uploads::arrivals::what_the_statement_refuses",
+            "uploads::ends::a_file_ends_with_its_row",
         ],
     ),
     (
         "the numbers of a machine have none of a cluster among them",
         &["serving::operation::operators_numbers"],
+    ),
+    (
+        "what a node has counted comes to the others within a minute",
+        &[
+            "stats::counts::counts_survive_a_restart",
+            "stats::counts::mixed_requests",
+            "stats::places::counts_go_on",
+            "stats::places::what_is_asked_at_a_domain",
+        ],
+    ),
+    (
+        "a stream through another node is cut where its own node stops: the reader goes on by `Last-Event-ID`",
+        &["stats::follow::a_stream_ends"],
     ),
 ];
 
