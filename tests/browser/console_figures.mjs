@@ -5,7 +5,7 @@ import { button, makeShop, startConsole, table, textbox } from './lib/console.mj
 
 const rounds = 5;
 const visitors = { connections: 4, milliseconds: 3000 };
-const plenty = ['deploy', 'op', 'owner', 'file'].flatMap((rule) => [[`${rule}_per_minute`, 10_000_000], [`${rule}_burst`, 1_000_000]]);
+const plenty = ['deploy', 'op', 'op_deployment', 'owner', 'file'].flatMap((rule) => [[`${rule}_per_minute`, 10_000_000], [`${rule}_burst`, 1_000_000]]);
 
 const sorted = (numbers) => [...numbers].sort((one, other) => one - other);
 const quantile = (numbers, part) => sorted(numbers)[Math.min(numbers.length - 1, Math.floor(numbers.length * part))];
