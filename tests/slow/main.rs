@@ -4,6 +4,7 @@ mod attack;
 mod attacker;
 mod backends;
 mod cluster;
+mod counts;
 mod files;
 mod guests;
 mod random_frames;
