@@ -33,7 +33,7 @@ struct Room {
     project: String,
 }
 
-/// What was answered: views, calls, and calls that failed.
+/// Answers that were counted by who asked: views, calls, and calls that failed.
 #[derive(Debug, Default)]
 struct Answered {
     views: AtomicU64,
