@@ -13,11 +13,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use super::downloads::AllowedFile;
+use super::form::is_form;
 use super::requests::{DownloadQuery, ForgetVisitor, ListFiles, UploadQuery};
 use super::uploads::{UploadAnswerJson, UploadRequest};
 use super::views::{UploadAnswer, VisitorFileList};
 use super::{VisitorFiles, operations};
-use crate::access::idempotency::MAX_KEY_CHARS;
+use crate::access::idempotency::{IDEMPOTENCY_HEADER, REPLAYED_HEADER, read_key};
 use crate::access::{Editor, Viewer};
 use crate::activity::LoggedOutcome;
 use crate::backends::calls::routes::{CallServices, bound_backend};
@@ -27,7 +28,7 @@ use crate::deployments::serving::request_log::LogNote;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
-use crate::http::extract::{NoQueryParams, StreamedBody, invalid_request};
+use crate::http::extract::{NoQueryParams, StreamedBody};
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::http::query::ApiQuery;
@@ -42,8 +43,6 @@ const FILE_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; media-src 'self'",
 );
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
-const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 /// Characters of a name that a header may have as they are.
 const NAME_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
@@ -196,15 +195,16 @@ async fn answer_upload(
     note.action = Some(Arc::clone(&action));
     let project = project_of(calls, &page).await?;
     let most_bytes = services.files.most_bytes(&project).await?;
-    let request = Request::from_parts(parts.clone(), body);
+    let bounds = services.files.bounds(&action, most_bytes);
+    let (query, content_type) = (ApiQuery::<UploadQuery>::of(&parts), content_type(&parts));
+    let key = parts.headers.get(IDEMPOTENCY_HEADER).map(read_key);
+    // The length is judged before query and key.
+    let request = Request::from_parts(parts, body);
     let body = StreamedBody::from_request(request, &()).await?;
-    let content_type = content_type(&parts);
-    let sent = (body.declared_bytes(), content_type.as_deref());
-    services.files.check_declared(&action, most_bytes, sent)?;
-    let query = ApiQuery::<UploadQuery>::of(&parts)?;
-    let key = idempotency_key(&parts)?;
+    bounds.check(body.declared_bytes(), is_form(content_type.as_deref()))?;
+    let (query, key) = (query?, key.transpose()?);
     let upload = UploadRequest {
-        most_bytes,
+        bounds,
         project,
         backend,
         action,
@@ -244,21 +244,6 @@ async fn project_of(calls: &CallServices, page: &ServedPage) -> Result<Project, 
     };
     let project = calls.projects.find_by_label(host_label).await?;
     project.ok_or_else(Problem::not_found)
-}
-
-/// Reads the key of a request that may be sent again.
-fn idempotency_key(parts: &Parts) -> Result<Option<String>, Problem> {
-    let Some(key) = parts.headers.get(IDEMPOTENCY_HEADER) else {
-        return Ok(None);
-    };
-    let key = key.to_str().unwrap_or_default();
-    let is_visible = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
-    match is_visible && key.len() <= MAX_KEY_CHARS {
-        true => Ok(Some(key.to_owned())),
-        false => Err(invalid_request(format!(
-            "`Idempotency-Key` has 1 to {MAX_KEY_CHARS} visible ASCII characters."
-        ))),
-    }
 }
 
 fn content_type(parts: &Parts) -> Option<String> {

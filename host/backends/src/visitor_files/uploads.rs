@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::form::{ReceivedUpload, UploadBounds, is_form, receive};
+use super::form::{ReceivedUpload, UploadBounds, receive};
 use super::inspection::{InspectedFile, inspect};
 use super::keys::RunningKey;
 use super::pieces::{PieceBytes, WholeBytes};
@@ -32,8 +32,7 @@ use svc_database::{ResultJson, StatementRunError, UploadKey, VisitorFileRow};
 pub(super) struct UploadRequest {
     /// Project of the page.
     pub(super) project: Project,
-    /// Most bytes of a file on the project's plan.
-    pub(super) most_bytes: u64,
+    pub(super) bounds: UploadBounds,
     pub(super) backend: BackendId,
     pub(super) action: Arc<CallableAction>,
     /// The visitor, if signed in.
@@ -85,7 +84,7 @@ impl VisitorFiles {
     ) -> Result<UploadAnswerJson, UploadError> {
         let UploadRequest {
             project,
-            most_bytes,
+            bounds,
             backend,
             action,
             by,
@@ -95,7 +94,6 @@ impl VisitorFiles {
             content_type,
             body,
         } = request;
-        let bounds = self.bounds(&action, most_bytes);
         let content_type = content_type.as_deref();
         let uploader = uploader_of(by.as_ref(), client);
         let key = key.map(|key| self.keys.begin((&uploader, &action.row.name, &key)));
@@ -139,22 +137,8 @@ impl VisitorFiles {
             .await
     }
 
-    /// Checks the declared length of an upload, before anything else of it is looked at.
-    ///
-    /// # Errors
-    /// `payload_too_large`.
-    pub(super) fn check_declared(
-        &self,
-        action: &CallableAction,
-        most_bytes: u64,
-        (declared, content_type): (u64, Option<&str>),
-    ) -> Result<(), Problem> {
-        let bounds = self.bounds(action, most_bytes);
-        bounds.check(declared, is_form(content_type))
-    }
-
-    /// Returns the bounds of an upload by an action.
-    fn bounds(&self, action: &CallableAction, most_bytes: u64) -> UploadBounds {
+    /// Returns the bounds of an upload by an action, where the project's plan has so many bytes for a file.
+    pub(super) fn bounds(&self, action: &CallableAction, most_bytes: u64) -> UploadBounds {
         let rules = &action.row.files;
         UploadBounds {
             file: most_bytes.min(rules.max_bytes.unwrap_or(u64::MAX)),

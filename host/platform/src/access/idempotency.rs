@@ -22,8 +22,10 @@ use crate::workspaces::Caller;
 use svc_base::clock::Clock;
 use svc_base::flow::CallerFlow;
 
-const IDEMPOTENCY_HEADER: &str = "idempotency-key";
-const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// Header of a key.
+pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+/// Header of an answer that is replayed.
+pub const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Most characters of a key.
 pub const MAX_KEY_CHARS: usize = 128;
 
@@ -167,20 +169,24 @@ impl IdempotentRequest {
     }
 
     fn key(&self) -> Result<Option<String>, Problem> {
-        let Some(value) = &self.header else {
-            return Ok(None);
-        };
-        let key = value.to_str().ok().filter(|key| {
-            (1..=MAX_KEY_CHARS).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
-        });
-        match key {
-            Some(key) => Ok(Some(key.to_owned())),
-            None => Err(Problem::new(
-                ProblemCode::InvalidRequest,
-                format!("`Idempotency-Key` must be 1 to {MAX_KEY_CHARS} visible ASCII characters."),
-            )),
-        }
+        self.header.as_ref().map(read_key).transpose()
     }
+}
+
+/// Reads a key.
+///
+/// # Errors
+/// `invalid_request` for a malformed one.
+pub fn read_key(value: &HeaderValue) -> Result<String, Problem> {
+    let key = value.to_str().ok().filter(|key| {
+        (1..=MAX_KEY_CHARS).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+    });
+    key.map(ToOwned::to_owned).ok_or_else(|| {
+        Problem::new(
+            ProblemCode::InvalidRequest,
+            format!("`Idempotency-Key` must be 1 to {MAX_KEY_CHARS} visible ASCII characters."),
+        )
+    })
 }
 
 /// Marks a key's first request as running until it is dropped.
