@@ -41,7 +41,7 @@ struct AvifScan {
 pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
     let mut scan = AvifScan::default();
     let (parts, end) = top_boxes(file)?;
-    // What follows the picture's end is no part of it.
+    // Bytes behind the picture's end are no part of it.
     let file = &file[..end];
     for found in parts {
         match &found.kind {

@@ -170,7 +170,7 @@ pub(super) fn webp(file: &[u8], size: u32) -> Result<Decoded, Fault> {
     let (width, height) = decoder.dimensions();
     check_pixels(width, height)?;
     if width.max(height) / 2 >= size {
-        // What it does not draw is not seen in a copy of half the size.
+        // In a copy of half the size nobody sees the difference.
         decoder.set_lossy_upsampling(UpsamplingMethod::Simple);
     }
     let channels = if decoder.has_alpha() { 4 } else { 3 };

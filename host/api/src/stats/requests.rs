@@ -104,7 +104,7 @@ impl StatsQuery {
             parse("to", self.to)?.unwrap_or(now),
         );
         let length = step.millis();
-        // What begins before `to` is in the answer to its end, or until now.
+        // A point that begins before `to` is in the answer to its end, or until now.
         let end = to.0.saturating_add(length - 1).div_euclid(length);
         let last_day = (to.0 - 1).div_euclid(24 * HOUR_MS);
         let from = from.map_or((last_day - (DEFAULT_DAYS - 1)) * 24 * HOUR_MS, |from| {

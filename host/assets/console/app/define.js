@@ -32,7 +32,7 @@ export function Define({ project, name, action, version, schema, isNameFree, onD
   const [note, setNote, dropNote] = useDraft(`${place}:note`, action?.note ?? '');
   const [defaults, setDefaults, dropDefaults] = useDraft(`${place}:defaults`, had);
   const [rules, setRules, dropRules] = useDraft(`${place}:files`, ruled);
-  // What was typed was typed on top of the version of then, whatever a reload finds.
+  // Typed text belongs to the version of then, whatever a reload finds.
   const isDrafted = sql !== (action?.sql ?? '') || note !== (action?.note ?? '') || defaults !== had || rules !== ruled;
   const [base, setBase] = useState(() => (isDrafted && readDraft(`${place}:base`)) || version);
   const [tried, setTried] = useState(null);

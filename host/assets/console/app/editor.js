@@ -20,7 +20,7 @@ export function Editor({ label, value, onChange, onRun, kind, schema, needs, rea
   const [made, setMade] = useState(undefined);
   const may = useMay()(needs);
   const isLocked = readOnly || !may;
-  // What was typed comes back as the value a little later, when more may be typed: it is told from a text that somebody else has set.
+  // Typed text comes back as the value a little later, when more may be typed: it is told from a text that somebody else has set.
   const typed = useRef([]);
   latest.current.onRun = onRun;
   latest.current.onChange = (text) => {
