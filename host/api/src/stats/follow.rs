@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::requests::LogQuery;
@@ -17,15 +17,12 @@ use super::routes::StatsServices;
 use super::views::LogEntryView;
 use crate::access::{AuthenticationResult, Viewer};
 use crate::activity::{LogEntry, LogFollower};
+use crate::http::event_stream::event_response;
 use crate::http::extract::invalid_request;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::projects::scope::AuthorizedProject;
 use svc_base::ids::{LogEntryId, ProjectId};
 
-/// Media type of streams.
-pub(super) const EVENT_STREAM: &str = "text/event-stream";
-/// Header that stops proxies such as nginx from buffering events.
-const BUFFERING_HEADER: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// Id of the last event that a reader has got.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Pause after entries were sent, in which others gather: many a second cost no more than some.
@@ -87,16 +84,7 @@ impl LogFollowing {
 
     /// Returns the answer.
     pub(super) fn response(self) -> Response {
-        let mut response = Response::new(Body::from_stream(self.stream()));
-        let headers = response.headers_mut();
-        for (name, value) in [
-            (header::CONTENT_TYPE, EVENT_STREAM),
-            (header::CACHE_CONTROL, "no-store"),
-            (BUFFERING_HEADER, "no"),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        response
+        event_response(Body::from_stream(self.stream()))
     }
 
     fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {

@@ -7,13 +7,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 
-use super::follow::{self, LogFollowing};
+use super::follow::LogFollowing;
 use super::operations;
 use super::requests::{LogQuery, StatsQuery};
 use super::views::{LogView, StatsView};
 use crate::access::{Authenticator, Viewer};
 use crate::activity::Activity;
 use crate::config::Config;
+use crate::http::event_stream::EVENT_STREAM;
 use crate::http::extract::UnparsedQuery;
 use crate::http::negotiate;
 use crate::http::problem::Problem;
@@ -75,7 +76,7 @@ pub async fn log(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let input = query.read::<LogQuery>()?;
-    if negotiate::accepts_by_name(&headers, follow::EVENT_STREAM) {
+    if negotiate::accepts_by_name(&headers, EVENT_STREAM) {
         return LogFollowing::begin(services, &at, input, headers).map(LogFollowing::response);
     }
     let counted = (services.activity, services.clock);

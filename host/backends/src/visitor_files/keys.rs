@@ -1,12 +1,10 @@
 //! `Idempotency-Key` of uploads: hashes by which an upload is known again, and the keys whose first upload is running.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use ring::hmac;
 
-use super::UploadError;
+use crate::access::running_keys::{RunningKey, RunningKeys};
 use crate::content::Digest;
+use crate::http::problem::Problem;
 
 /// Hash of a key, with the uploader and the action that it belongs to.
 pub(super) type KeyHash = [u8; 32];
@@ -15,14 +13,7 @@ pub(super) type KeyHash = [u8; 32];
 #[derive(Debug)]
 pub(super) struct UploadKeys {
     secret: hmac::Key,
-    running: Arc<Mutex<HashSet<KeyHash>>>,
-}
-
-/// Key whose first upload is running, until this is dropped.
-#[derive(Debug)]
-pub(super) struct RunningKey {
-    pub(super) hash: KeyHash,
-    running: Arc<Mutex<HashSet<KeyHash>>>,
+    running: RunningKeys<KeyHash>,
 }
 
 impl UploadKeys {
@@ -30,27 +21,21 @@ impl UploadKeys {
     pub(super) fn new(secret: hmac::Key) -> Self {
         Self {
             secret,
-            running: Arc::default(),
+            running: RunningKeys::default(),
         }
     }
 
     /// Begins an upload with a key.
     ///
     /// # Errors
-    /// `KeyRunning`.
+    /// `idempotency_conflict` while the first upload with it runs.
     pub(super) fn begin(
         &self,
         (uploader, action, key): (&str, &str, &str),
-    ) -> Result<RunningKey, UploadError> {
+    ) -> Result<RunningKey<KeyHash>, Problem> {
         let texts = [uploader, action, key].map(str::as_bytes);
         let hash = self.hash(&[b"\0upload", texts[0], texts[1], texts[2]]);
-        match lock(&self.running).insert(hash) {
-            true => Ok(RunningKey {
-                hash,
-                running: Arc::clone(&self.running),
-            }),
-            false => Err(UploadError::KeyRunning),
-        }
+        self.running.begin(hash)
     }
 
     /// Hashes what was sent with a key.
@@ -73,14 +58,4 @@ impl UploadKeys {
         hash.copy_from_slice(context.sign().as_ref());
         hash
     }
-}
-
-impl Drop for RunningKey {
-    fn drop(&mut self) {
-        lock(&self.running).remove(&self.hash);
-    }
-}
-
-fn lock(running: &Mutex<HashSet<KeyHash>>) -> MutexGuard<'_, HashSet<KeyHash>> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,9 +29,6 @@ pub enum UploadError {
     /// Another request has this key.
     #[error("the key was used for another upload")]
     KeyUsed,
-    /// The first upload with this key is running.
-    #[error("the key's first upload is running")]
-    KeyRunning,
     /// A quota is reached.
     #[error(transparent)]
     Quota(#[from] UploadQuotaReached),

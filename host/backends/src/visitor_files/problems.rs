@@ -29,11 +29,6 @@ impl From<UploadError> for Problem {
                 ProblemCode::IdempotencyConflict,
                 "The Idempotency-Key was used for another upload. Use a new key for a new file.",
             ),
-            UploadError::KeyRunning => Self::new(
-                ProblemCode::IdempotencyConflict,
-                "The first upload with this Idempotency-Key is still running. Repeat it in a second.",
-            )
-            .retry_soon(),
             UploadError::Quota(reached) => reached.into(),
             UploadError::File(error) => error.into(),
             UploadError::Backend(error) => error.into(),

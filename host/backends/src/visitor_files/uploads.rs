@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::form::{ReceivedUpload, UploadBounds, receive};
 use super::inspection::{InspectedFile, inspect};
-use super::keys::RunningKey;
+use super::keys::KeyHash;
 use super::pieces::{PieceBytes, WholeBytes};
 use super::quotas::UploadTurn;
 use super::requests::{UploadQuery, checked_name};
 use super::spool::Spool;
 use super::views::UploadedFileView;
 use super::{UploadError, VisitorFiles};
+use crate::access::running_keys::RunningKey;
 use crate::backends::BackendError;
 use crate::backends::calls::UploadedFile;
 use crate::backends::calls::requests::read_params;
@@ -117,7 +118,7 @@ impl VisitorFiles {
         self.actions.check_upload_params(&action, &params)?;
         let sent = received.body.digest;
         let kept = key.as_ref().map(|key| UploadKey {
-            key: key.hash,
+            key: *key.key(),
             body: self.keys.hash_upload(sent, &name, params_text.as_deref()),
             at: self.infra.clock.now(),
         });
@@ -166,12 +167,12 @@ impl VisitorFiles {
     async fn earlier_answer(
         &self,
         backend: BackendId,
-        key: Option<&RunningKey>,
+        key: Option<&RunningKey<KeyHash>>,
     ) -> Result<Option<EarlierAnswer>, UploadError> {
         let Some(key) = key else {
             return Ok(None);
         };
-        let (hash, now) = (key.hash, self.infra.clock.now());
+        let (hash, now) = (*key.key(), self.infra.clock.now());
         let found = self.backends.find_kept_upload(backend, hash, now).await?;
         Ok(found.map(|(body, json)| EarlierAnswer { body, json }))
     }

@@ -3,9 +3,6 @@
 //! The first answer is stored in the transaction of its effect (`control/kept_answers.rs`), so that neither exists without the other.
 //! Two requests with one key never run at once.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use axum::extract::{FromRef, FromRequestParts};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
@@ -13,6 +10,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
+use super::running_keys::RunningKeys;
 use crate::control::kept_answers::{self, AnswerRecorder, StoredAnswer, StoredAnswerKey};
 use crate::control::{self, ControlDatabase};
 use crate::http::context::HttpRequestContext;
@@ -32,9 +30,6 @@ pub const MAX_KEY_CHARS: usize = 128;
 /// How long first answers are kept, in seconds.
 const RETENTION_SECONDS: i64 = 24 * 3600;
 
-/// Keys whose first request is running.
-type InFlightKeys = Arc<Mutex<HashSet<InFlightKey>>>;
-
 /// Key as one caller uses it on one route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InFlightKey {
@@ -49,7 +44,7 @@ pub struct IdempotencyService {
     control: ControlDatabase,
     clock: Clock,
     secret: hmac::Key,
-    in_flight: InFlightKeys,
+    in_flight: RunningKeys<InFlightKey>,
 }
 
 impl IdempotencyService {
@@ -59,14 +54,13 @@ impl IdempotencyService {
             control: infra.control,
             clock: infra.clock,
             secret,
-            in_flight: InFlightKeys::default(),
+            in_flight: RunningKeys::default(),
         }
     }
 
     /// Whether no first request with a key is running.
     pub fn is_idle(&self) -> bool {
-        let running = self.in_flight.lock();
-        running.unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.in_flight.is_idle()
     }
 
     /// Deletes expired answers.
@@ -154,7 +148,11 @@ impl IdempotentRequest {
         let principal = by.map_or(self.client, ToString::to_string);
         let route = format!("{}/{}", route.name, route.parent);
         let key = StoredAnswerKey::new(&idempotency.secret, principal, route, key, body);
-        let running = InFlightGuard::begin(&idempotency.in_flight, &key)?;
+        let running = idempotency.in_flight.begin(InFlightKey {
+            principal: key.principal.clone(),
+            route: key.route.clone(),
+            key: key.key.clone(),
+        })?;
         if let Some(kept) = idempotency.find_answer(key.clone()).await? {
             return replay_stored_answer(kept, &idempotency.secret, body);
         }
@@ -187,45 +185,6 @@ pub fn read_key(value: &HeaderValue) -> Result<String, Problem> {
             format!("`Idempotency-Key` must be 1 to {MAX_KEY_CHARS} visible ASCII characters."),
         )
     })
-}
-
-/// Marks a key's first request as running until it is dropped.
-#[derive(Debug)]
-struct InFlightGuard {
-    key: InFlightKey,
-    in_flight: InFlightKeys,
-}
-
-impl InFlightGuard {
-    fn begin(in_flight: &InFlightKeys, key: &StoredAnswerKey) -> Result<Self, Problem> {
-        let key = InFlightKey {
-            principal: key.principal.clone(),
-            route: key.route.clone(),
-            key: key.key.clone(),
-        };
-        let mut running = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if !running.insert(key.clone()) {
-            return Err(Problem::new(
-                ProblemCode::IdempotencyConflict,
-                "The first request with this Idempotency-Key is still running. Repeat it in a second.",
-            )
-            .retry_soon());
-        }
-        Ok(Self {
-            key,
-            in_flight: Arc::clone(in_flight),
-        })
-    }
-}
-
-impl Drop for InFlightGuard {
-    fn drop(&mut self) {
-        let mut running = self
-            .in_flight
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        running.remove(&self.key);
-    }
 }
 
 fn replay_stored_answer(

@@ -6,6 +6,7 @@ mod completion;
 pub mod idempotency;
 mod identity;
 mod operation;
+pub mod running_keys;
 mod tokens;
 
 pub use admit::{AdmissionLayerState, OwnerBucket, admit};

@@ -10,6 +10,7 @@ pub mod context;
 pub mod cookies;
 pub mod deadline;
 pub mod document;
+pub mod event_stream;
 pub mod extract;
 pub mod forwarded;
 pub mod held_answers;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::HeaderMap;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -24,6 +24,7 @@ use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages;
 use crate::deployments::serving::request_log::LogNote;
 use crate::http::context::HttpRequestContext;
+use crate::http::event_stream::{EVENT_STREAM, event_response};
 use crate::http::extract::{UnparsedQuery, invalid_request};
 use crate::http::negotiate;
 use crate::http::origin;
@@ -31,10 +32,6 @@ use crate::http::problem::{Problem, ProblemCode};
 use crate::http::websocket::UpgradeRequest;
 use crate::realtime::page::SocketPage;
 use svc_sandbox::CallerFlow;
-
-const EVENT_STREAM: &str = "text/event-stream";
-/// Header that stops proxies such as nginx from buffering events.
-const BUFFERING_HEADER: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 #[derive(Clone, Debug)]
 pub struct LiveQueryServices {
@@ -213,21 +210,8 @@ async fn stream(
         ends: false,
     };
     events.put(first);
-    Ok(event_response(events))
-}
-
-/// Returns the answer that is a stream.
-fn event_response(events: LiveEventStream) -> Response {
-    let mut response = mark_logged(Response::new(Body::from_stream(events.stream())));
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::CONTENT_TYPE, EVENT_STREAM),
-        (header::CACHE_CONTROL, "no-store"),
-        (BUFFERING_HEADER, "no"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    response
+    let stream = Body::from_stream(events.stream());
+    Ok(mark_logged(event_response(stream)))
 }
 
 /// Refusal of a stream that was closed before its first result: the server stops, or the database goes to another one.
