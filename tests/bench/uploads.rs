@@ -1,24 +1,33 @@
-//! Files of visitors: downloads that an action allows beside calls of an action, and uploads.
+//! Files of visitors: downloads that an action allows beside calls of an action, uploads, and calls of another tenant beside these.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
 use serde_json::json;
 
+use super::background_load::BackgroundLoad;
+use super::neighbours::{self, Figures};
 use super::owner::{Owner, text};
 use super::report::{Goals, print_line, print_title, quantile};
 use super::rounds::{Contender, compare, print_head, print_ratio};
 use super::server::Running;
-use super::{Run, client, load};
+use super::{Run, client, load, tenant};
 
 const CONNECTIONS: usize = 64;
 const DOWNLOAD_BYTES: usize = 10 * 1024;
 const UPLOAD_BYTES: usize = 100 * 1024;
-/// Files of their own bytes, which are uploaded in turns.
-const FILES: usize = 512;
+/// Files of their own bytes, which are uploaded in turns: more than there is time for, as a file that is there already costs less.
+const FILES: usize = 4096;
 /// Uploads at once.
 const UPLOADERS: usize = 16;
 const TIME: Duration = Duration::from_secs(4);
+/// Alternating runs of another tenant's calls, alone and beside uploads.
+const RUNS: usize = 5;
+const UPLOADS: BackgroundLoad = BackgroundLoad {
+    clients: UPLOADERS,
+    ahead: Duration::from_millis(500),
+};
 /// Limits that uploads of one client do not meet.
 const LIMITS: &str = "upload_per_minute = 10000000\nupload_burst = 10000000\nupload_deployment_per_minute = 10000000
 upload_deployment_burst = 10000000\nupload_day_bytes = 1000000000000\nuploads_at_once = 1000\nuploads_total = 1000
@@ -40,7 +49,11 @@ pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
     let page = json!({ "type": "html", "content": "<p>Photos", "requested_slug": "photos" });
     owner.send("POST", "/frontends", &page)?;
     measure_downloads(&svc, goals)?;
-    measure_uploads(&svc, goals)
+    measure_uploads(&svc, goals)?;
+    // The server has closed a connection that was idle for as long as the rounds take.
+    owner.reconnect(&svc)?;
+    tenant::create_tenant(&mut owner, neighbours::QUIET, &[])?;
+    measure_neighbours(&svc, goals)
 }
 
 /// An upload of so many bytes of its own, which are no text and no picture.
@@ -94,4 +107,30 @@ fn measure_uploads(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     ))?;
     goals.at_most("an upload of 100 KB: p99, ms", most, 50.0);
     Ok(())
+}
+
+/// Calls of another tenant, alone and while clients upload.
+fn measure_neighbours(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
+    print_title(&format!(
+        "Calls over {} connections, {RUNS} alternating runs of {} ms, beside {UPLOADERS} uploads of 100 KB at once",
+        neighbours::CONNECTIONS,
+        neighbours::RUN.as_millis()
+    ))?;
+    let number = AtomicUsize::new(FILES + 1);
+    let send_request = |client: &mut client::Client| {
+        let number = number.fetch_add(1, Ordering::Relaxed);
+        let answer = client.send(&upload(svc, number, UPLOAD_BYTES))?;
+        ensure!(answer.status == 201, "an upload was {answer:?}");
+        Ok(())
+    };
+    let (mut quiet, mut beside) = (Figures::default(), Figures::default());
+    neighbours::measure_operations(svc, &mut Figures::default())?;
+    for _ in 0..RUNS {
+        neighbours::measure_operations(svc, &mut quiet)?;
+        UPLOADS.run_during(svc, send_request, || {
+            neighbours::measure_operations(svc, &mut beside)
+        })?;
+        svc.await_rest()?;
+    }
+    neighbours::print_beside(&quiet, &[("uploads", &beside)], goals)
 }

@@ -3,12 +3,11 @@
 //! A tracer writes down the kernel's calls of the whole process, from its start to its end. It does not see tasks that make no such call,
 //! nor time and memory: those are measured by the benches.
 
-use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::json;
-use svc_tests::{Binary, wait_until};
+use svc_tests::{KernelTrace, kernel_calls, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -42,27 +41,9 @@ const THREADS: [&str; 13] = [
     "tokio-rt-worker",
 ];
 
-/// Returns the program under a tracer, whose parent it stays: signals reach it.
-fn traced(trace: &Path) -> Binary {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|directory| directory.join("strace"));
-    let strace = places.find(|place| place.is_file());
-    let strace = strace.expect("strace is not installed: install the package `strace`");
-    let (strace, trace) = (strace.to_str().unwrap(), trace.to_str().unwrap());
-    svc().started_by([strace, "-D", "-f", "-q", "-o", trace, "-e", TRACED])
-}
-
-/// Calls of a trace: the name of each, and the rest of its line.
-fn calls(trace: &str) -> impl Iterator<Item = (&str, &str)> {
-    trace.lines().filter_map(|line| {
-        let (_thread, call) = line.split_once(' ')?;
-        call.trim_start().split_once('(')
-    })
-}
-
 /// Lists the families of the sockets that were made.
 fn sockets(trace: &str) -> Vec<&str> {
-    let made = calls(trace).filter(|(call, _)| *call == "socket");
+    let made = kernel_calls(trace).filter(|(call, _)| *call == "socket");
     let families = made.filter_map(|(_, rest)| rest.split(',').next());
     let mut families: Vec<_> = families.collect();
     families.sort_unstable();
@@ -84,7 +65,7 @@ fn surplus(trace: &str) -> Vec<&str> {
         }
         _ => false,
     };
-    calls(trace)
+    kernel_calls(trace)
         .filter(is_surplus)
         .map(|(_, rest)| rest)
         .collect()
@@ -92,9 +73,8 @@ fn surplus(trace: &str) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_server_of_one_machine_has_nothing_of_a_clusters() {
-    let (data, traces) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let trace = traces.path().join("trace");
-    let server = traced(&trace).serve(data.path(), &[]).await;
+    let (data, trace) = (TempDir::new().unwrap(), KernelTrace::new(TRACED));
+    let server = trace.of(svc()).serve(data.path(), &[]).await;
     let body = json!({ "content": "x", "name": "page" });
     server.json("/api/v1/deploy", &body).await.expect(201);
     server.get("/page").await.expect(200);
@@ -105,7 +85,7 @@ async fn a_server_of_one_machine_has_nothing_of_a_clusters() {
     let (status, _) = server.wait_for_exit().await;
     assert!(status.success(), "{status}");
     let trace = wait_until("the end of the trace", async || {
-        let text = std::fs::read_to_string(&trace).unwrap();
+        let text = trace.read();
         let is_whole = text
             .lines()
             .any(|line| line.starts_with(&ended) && line.contains("+++ exited"));
@@ -129,14 +109,14 @@ async fn a_node_of_several_looks_up_its_ledger_and_connects() {
         bucket.display()
     );
     std::fs::write(&config, text).unwrap();
-    let trace = other.path().join("trace");
-    let mut command = traced(&trace).command();
+    let trace = KernelTrace::new(TRACED);
+    let mut command = trace.of(svc()).command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
     command.arg(&config).arg("--data").arg(data.path());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut node = command.spawn().unwrap();
     wait_until("a name that is looked up, and a connection", async || {
-        let trace = std::fs::read_to_string(&trace).unwrap_or_default();
+        let trace = trace.read();
         let surplus = surplus(&trace);
         let is_looked_up = |rest: &&str| RESOLVER.iter().any(|file| rest.contains(file));
         let is_connected = |rest: &&str| rest.contains("htons(1)");

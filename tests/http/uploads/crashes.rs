@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::bucket::Bucket;
-use svc_tests::{ReadAnswer, fault_points, wait_until};
+use svc_tests::{Binary, ReadAnswer, fault_points, wait_until};
 use tempfile::TempDir;
 
 use super::{PHOTOS, actions};
@@ -22,14 +22,14 @@ const NEW: &[u8] = b"new bytes";
 const AFTERWARDS: &[u8] = b"bytes of afterwards";
 
 /// A server's data directory, and the bucket of its content, if it has one.
-struct CrashInstallation {
+pub(super) struct CrashInstallation {
     data: TempDir,
     bucket: Option<Bucket>,
     credential: String,
 }
 
 impl CrashInstallation {
-    async fn new(bucket: Option<Bucket>) -> Self {
+    pub(super) async fn new(bucket: Option<Bucket>) -> Self {
         let data = TempDir::new().unwrap();
         let create = ["namespace", "create", "acme", "--json"];
         let made = svc().run(data.path(), &create).await.json();
@@ -41,6 +41,14 @@ impl CrashInstallation {
     }
 
     async fn serve(&self, fault: Option<&str>) -> OwnerProcess<'_> {
+        self.serve_with(svc(), fault).await
+    }
+
+    pub(super) async fn serve_with(
+        &self,
+        program: Binary,
+        fault: Option<&str>,
+    ) -> OwnerProcess<'_> {
         let keys = self.bucket.as_ref().map(Bucket::environment);
         let keys = keys.iter().flatten();
         let mut with: Vec<(&str, &str)> = keys.map(|(name, value)| (*name, &**value)).collect();
@@ -50,7 +58,7 @@ impl CrashInstallation {
             Some(_) => &place[..],
             None => &place[..0],
         };
-        let process = svc()
+        let process = program
             .serve_with_environment(&with, &[], self.data.path(), arguments)
             .await;
         OwnerProcess {
@@ -101,7 +109,7 @@ impl CrashInstallation {
 }
 
 /// Uploads a file; `None` if the server died instead of answering.
-async fn upload(at: &OwnerProcess<'_>, content: &[u8]) -> Option<(u16, Value)> {
+pub(super) async fn upload(at: &OwnerProcess<'_>, content: &[u8]) -> Option<(u16, Value)> {
     let url = at.process.url("/room/api/files/add");
     let request = at.process.client().post(url).body(content.to_vec());
     let answer = request.try_answer().await?;
@@ -117,7 +125,7 @@ async fn remove(at: &OwnerProcess<'_>, id: &str) {
 }
 
 /// Makes a page that takes files, with one file; returns the id of that.
-async fn populate(at: &OwnerProcess<'_>) -> String {
+pub(super) async fn populate(at: &OwnerProcess<'_>) -> String {
     let (status, project) = at.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
     let project = text(&project["id"]);

@@ -7,6 +7,7 @@ mod ends;
 mod model;
 mod owners;
 mod quotas;
+mod syncs;
 mod visitors;
 
 use http::Method;

@@ -3,9 +3,10 @@ import { useId } from 'preact/hooks';
 import { html, Table } from 'app/ui.js';
 
 const [wide, high] = [600, 120];
+const numbers = new Intl.NumberFormat();
 
 /** Draws bars; `bars` are `{label, value, tone?}`. The table below has the same numbers for who does not see the drawing. */
-export function Bars({ title, bars, head, format = (number) => number.toLocaleString() }) {
+export function Bars({ title, bars, head, format = numbers.format }) {
   const id = useId();
   const most = Math.max(1, ...bars.map((bar) => bar.value));
   const step = wide / bars.length;

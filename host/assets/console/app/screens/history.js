@@ -24,7 +24,8 @@ function markOf(moment, next, migrations) {
 function parts(moments) {
   const [last, first] = [Date.parse(moments[0].at), Date.parse(moments.at(-1).at)];
   const width = Math.max(1, last - first + 1) / 30;
-  const bars = Array.from({ length: 30 }, (_, at) => ({ label: new Date(first + at * width).toLocaleString(undefined, { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: width < 60_000 ? '2-digit' : undefined }), value: 0 }));
+  const times = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: width < 60_000 ? '2-digit' : undefined });
+  const bars = Array.from({ length: 30 }, (_, at) => ({ label: times.format(new Date(first + at * width)), value: 0 }));
   for (const { at } of moments) bars[Math.min(29, Math.floor((Date.parse(at) - first) / width))].value++;
   return bars;
 }

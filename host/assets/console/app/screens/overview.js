@@ -26,9 +26,11 @@ Draft before you publish: create_revision, look at its preview_url, then promote
 
 const lines = (project, base) => `svc login ${base}\nsvc pull ${project.host_label} --project ${project.id}\nsvc apply ${project.host_label}`;
 
+const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric' });
+
 function hours(moments) {
   const now = Date.now();
-  const bars = Array.from({ length: 24 }, (_, at) => ({ label: new Date(now - (23 - at) * 3_600_000).toLocaleTimeString(undefined, { hour: 'numeric' }), value: 0 }));
+  const bars = Array.from({ length: 24 }, (_, at) => ({ label: hour.format(new Date(now - (23 - at) * 3_600_000)), value: 0 }));
   for (const { at } of moments) {
     const ago = Math.floor((now - Date.parse(at)) / 3_600_000);
     if (ago < 24 && ago >= 0) bars[23 - ago].value++;

@@ -107,6 +107,12 @@ impl FormerFileGatherer {
     }
 }
 
+/// Whether files of former revisions are looked for at a path of a site.
+fn may_be_former_file(page: &ServedPage, path: &str) -> bool {
+    let has_some = page.site.as_ref().is_some_and(|site| site.has_former_files);
+    has_some && !is_too_long(path) && !MediaType::of(path).is_html()
+}
+
 impl PageService {
     /// Whether files of former revisions of a site are served.
     pub(super) async fn has_former_files(
@@ -130,8 +136,7 @@ impl PageService {
         page: &ServedPage,
         path: &str,
     ) -> Result<Option<FormerFile>, PageLookupError> {
-        let has_some = page.site.as_ref().is_some_and(|site| site.has_former_files);
-        if !has_some || is_too_long(path) || MediaType::of(path).is_html() {
+        if !may_be_former_file(page, path) {
             return Ok(None);
         }
         let files = match self.pages.former_files(&page.slug) {
@@ -143,6 +148,15 @@ impl PageService {
             }
         };
         Ok(files.get(path, self.now()))
+    }
+
+    /// Whether no former revision of a site had a file at a path that is served still, as far as memory tells.
+    pub(super) fn is_known_to_be_no_former_file(&self, page: &ServedPage, path: &str) -> bool {
+        !may_be_former_file(page, path)
+            || self
+                .pages
+                .former_files(&page.slug)
+                .is_some_and(|files| files.get(path, self.now()).is_none())
     }
 
     /// Gathers files of former revisions. All is read anew, so that what a later change removes from memory is not made of what was

@@ -98,7 +98,7 @@ pub fn file_from_memory(
         Some(SiteAnswer::File(found)) => {
             serving.found_file_from_memory((&page, site), at, (&asked, found))
         }
-        None if !site.has_former_files => {
+        None if serving.is_known_to_be_no_former_file(&page, asked.path()) => {
             let nothing = site.manifest.in_place_of_file(SiteRequest {
                 path: asked.path(),
                 is_navigation: asked.is_navigation(),
