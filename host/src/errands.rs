@@ -135,7 +135,9 @@ mod tests {
                 "project": project, "backend": backend, "file": "file_1", "sent": vec![0; 32], "room": [1, 1], "at": at,
                 "forms": [{ "size": 0, "digest": vec![0; 32], "bytes": 1, "objects": null, "media_type": "text/plain" }],
             } }),
-            json!({ "visitor_file_release": { "project": project, "file": "file_1", "at": at } }),
+            json!({ "visitor_file_release": {
+                "project": project, "file": "file_1", "at": at, "reserved": { "digests": [vec![0; 32]], "version": 1 },
+            } }),
             json!({ "unnamed_objects": { "objects": [vec![0; 32]], "at": at } }),
             json!({ "visitor_file_sweep": {
                 "project": project, "backend": backend, "at": at,
