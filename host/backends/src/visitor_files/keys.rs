@@ -2,9 +2,8 @@
 
 use ring::hmac;
 
-use crate::access::running_keys::{RunningKey, RunningKeys};
+use crate::access::running_keys::{KeyIsRunning, RunningKey, RunningKeys};
 use crate::content::Digest;
-use crate::http::problem::Problem;
 
 /// Hash of a key, with the uploader and the action that it belongs to.
 pub(super) type KeyHash = [u8; 32];
@@ -28,11 +27,11 @@ impl UploadKeys {
     /// Begins an upload with a key.
     ///
     /// # Errors
-    /// `idempotency_conflict` while the first upload with it runs.
+    /// While the first upload with it runs.
     pub(super) fn begin(
         &self,
         (uploader, action, key): (&str, &str, &str),
-    ) -> Result<RunningKey<KeyHash>, Problem> {
+    ) -> Result<RunningKey<KeyHash>, KeyIsRunning> {
         let texts = [uploader, action, key].map(str::as_bytes);
         let hash = self.hash(&[b"\0upload", texts[0], texts[1], texts[2]]);
         self.running.begin(hash)

@@ -3,6 +3,7 @@
 use svc_base::random::RandomSourceError;
 
 use super::quotas::UploadQuotaReached;
+use crate::access::running_keys::KeyIsRunning;
 use crate::backends::BackendError;
 use crate::control;
 use crate::deployments::files::FileError;
@@ -46,6 +47,12 @@ pub enum UploadError {
 impl From<Problem> for UploadError {
     fn from(problem: Problem) -> Self {
         Self::Request(Box::new(problem))
+    }
+}
+
+impl From<KeyIsRunning> for UploadError {
+    fn from(error: KeyIsRunning) -> Self {
+        Problem::from(error).into()
     }
 }
 

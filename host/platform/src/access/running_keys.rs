@@ -17,6 +17,21 @@ pub struct RunningKey<K: Eq + Hash> {
     running: RunningKeys<K>,
 }
 
+/// The first request with a key is running.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the first request with this key is running")]
+pub struct KeyIsRunning;
+
+impl From<KeyIsRunning> for Problem {
+    fn from(KeyIsRunning: KeyIsRunning) -> Self {
+        Self::new(
+            ProblemCode::IdempotencyConflict,
+            "The first request with this Idempotency-Key is still running. Repeat it in a second.",
+        )
+        .retry_soon()
+    }
+}
+
 impl<K> Default for RunningKeys<K> {
     fn default() -> Self {
         Self(Arc::default())
@@ -38,14 +53,10 @@ impl<K: Clone + Eq + Hash> RunningKeys<K> {
     /// Begins the first request with a key.
     ///
     /// # Errors
-    /// `idempotency_conflict` while another one runs.
-    pub fn begin(&self, key: K) -> Result<RunningKey<K>, Problem> {
+    /// While another one runs.
+    pub fn begin(&self, key: K) -> Result<RunningKey<K>, KeyIsRunning> {
         if !self.lock().insert(key.clone()) {
-            return Err(Problem::new(
-                ProblemCode::IdempotencyConflict,
-                "The first request with this Idempotency-Key is still running. Repeat it in a second.",
-            )
-            .retry_soon());
+            return Err(KeyIsRunning);
         }
         Ok(RunningKey {
             key,
