@@ -127,7 +127,7 @@ impl HeldBytes {
         };
         self.room.check(used, more)?;
         let most = self.room.owner.max(self.room.all / GIVEN_UP_SHARE);
-        if given_up.saturating_add(more) > most {
+        if given_up.saturating_add(bytes) > most {
             return Err(FileError::InstallationFull);
         }
         held.entry(self.owner.clone()).or_default().arriving += more;
