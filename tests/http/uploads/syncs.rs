@@ -10,8 +10,8 @@ use crate::svc;
 const SYNCS: &str = "trace=fsync,fdatasync,sync_file_range,syncfs,sync,msync";
 /// Most syncs of an upload.
 const MAX_SYNCS: usize = 4;
-/// Files, and bytes of each.
-const FILES: usize = 10;
+/// Files, fewer than a client may upload at once, and bytes of each.
+const FILES: usize = 8;
 const FILE_BYTES: usize = 100 * 1024;
 /// Looks at a count that make a while.
 const LOOKS_AT_REST: usize = 20;
