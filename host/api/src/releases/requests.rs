@@ -285,7 +285,8 @@ fn checked_text(text: String, limits: &Limits) -> Result<String, Problem> {
 /// Returns the problem of a page that alone is more than a publication may send.
 fn content_too_large(most: u64) -> Problem {
     Problem {
-        detail: format!("`content` has more than {most} bytes, which is all that a page may have."),
+        detail: format!("`content` has more than {most} bytes, which is all that a page may have.")
+            .into(),
         ..body_too_large(most)
     }
 }

@@ -237,7 +237,9 @@ mod tests {
             step: given(step),
         };
         let now = Timestamp::parse("2026-11-20T12:34:56.789Z").unwrap();
-        let range = query.checked(now).map_err(|problem| problem.detail)?;
+        let range = query
+            .checked(now)
+            .map_err(|problem| problem.detail.into_owned())?;
         Ok((range.at(0).to_string(), range.to.to_string(), range.points))
     }
 

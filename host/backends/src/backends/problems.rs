@@ -65,7 +65,7 @@ impl From<&BackendError> for Problem {
                 "There is no such project: it was deleted, has expired, or never was.",
             ),
             BackendError::Invalid(detail) | BackendError::TooMuchToJudge(detail) => {
-                invalid_request(detail)
+                invalid_request(detail.clone())
             }
             BackendError::ScriptRefused(refusal) => {
                 refusal_problem(ProblemCode::DdlRefused, refusal)
@@ -88,7 +88,7 @@ impl From<&BackendError> for Problem {
                 let mut whole = problems.into_iter().next().map_or_else(
                     || Self::new(code, detail),
                     |(name, first)| Self {
-                        detail: format!("Action `{name}`: {}", first.detail),
+                        detail: format!("Action `{name}`: {}", first.detail).into(),
                         ..first
                     },
                 );
@@ -97,7 +97,7 @@ impl From<&BackendError> for Problem {
             }
             BackendError::Op { index, error } => {
                 let problem = Self::from(&**error);
-                let detail = format!("Op {index}: {}", problem.detail);
+                let detail = format!("Op {index}: {}", problem.detail).into();
                 Self { detail, ..problem }.with("index", *index)
             }
             BackendError::ParamsMismatch { missing, extra } => Self::new(
@@ -146,6 +146,7 @@ impl From<&BackendError> for Problem {
                     "Nothing was restored: migration {version} of the ledger cannot be applied to the rows of then. {}",
                     why.detail
                 );
+                let detail = detail.into();
                 Self { detail, ..why }.with("migration", *version)
             }
             BackendError::Capacity(why) => Self::new(ProblemCode::CapacityReached, *why),

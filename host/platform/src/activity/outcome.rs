@@ -121,7 +121,7 @@ impl LoggedOutcome {
 
 /// Returns what a problem says, up to the first quotation of what may have been sent.
 fn detail_of(problem: &Problem) -> Box<str> {
-    let text = problem.detail.as_str();
+    let text = &*problem.detail;
     let end = match FIXED.contains(&problem.code) {
         true => text.len(),
         false => first_foreign_quotation(text)

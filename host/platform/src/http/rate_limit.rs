@@ -182,7 +182,7 @@ pub struct RateLimitExceeded(Arc<str>);
 
 impl From<RateLimitExceeded> for Problem {
     fn from(RateLimitExceeded(refusal): RateLimitExceeded) -> Self {
-        Self::new(ProblemCode::RateLimited, &*refusal)
+        Self::new(ProblemCode::RateLimited, refusal.to_string())
     }
 }
 

@@ -205,7 +205,7 @@ pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
     }
     let read = |(number, op): (usize, Box<RawValue>)| {
         parse_json::<BatchedCall>(op.get().as_bytes()).map_err(|problem| {
-            let detail = format!("Op {number}: {}", problem.detail);
+            let detail = format!("Op {number}: {}", problem.detail).into();
             Problem { detail, ..problem }.with("index", number)
         })
     };

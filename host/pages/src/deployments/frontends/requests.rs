@@ -26,7 +26,7 @@ const SHARE_FIELDS: [&str; 3] = ["password", "one_time", "expires_in"];
 pub fn explain_share_fields(mut problem: Problem) -> Problem {
     let is_named = |field: &str| problem.detail.contains(&format!("unknown field `{field}`"));
     if SHARE_FIELDS.into_iter().any(is_named) {
-        problem.detail.push_str(
+        problem.detail.to_mut().push_str(
             " Only a quick share (POST /api/v1/deploy, or the tool deploy_asset) has `password`, `one_time` and `expires_in`: \
              a frontend is public, and lives as long as its project.",
         );

@@ -270,7 +270,7 @@ impl ServedSite {
         let mut elsewhere = trust_headers(kind, false, policy.origins);
         document::add_document_headers(&mut elsewhere);
         if matches!(kind, PageKind::Frontend { .. }) && policy.origins {
-            elsewhere.append(header::VARY, VARY_NAVIGATION);
+            elsewhere.insert(header::VARY, VARY_PAGE);
         }
         Self {
             manifest,

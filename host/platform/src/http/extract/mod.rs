@@ -2,6 +2,7 @@
 //!
 //! A handler lists them in the order in which the checks run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const LARGE_DOCUMENT_BYTES: usize = 256 << 10;
 
 /// Makes an `invalid_request`.
-pub fn invalid_request(detail: impl Into<String>) -> Problem {
+pub fn invalid_request(detail: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ProblemCode::InvalidRequest, detail)
 }
 
