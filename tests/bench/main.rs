@@ -11,6 +11,7 @@ mod beside_rooms;
 mod calls;
 mod client;
 mod cluster;
+mod density;
 mod domains;
 mod earlier_build;
 mod guests;
@@ -106,6 +107,9 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("crowd", |run, goals| {
         many_databases::measure(&run.bench, goals)
+    }),
+    ("density", |run, goals| {
+        density::measure(&run.bench, run.arguments.databases, goals)
     }),
     ("rooms", rooms::measure),
     ("rooms-steady", rooms::measure_steady),

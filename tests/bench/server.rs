@@ -145,6 +145,13 @@ impl Bench {
         Ok(serde_json::from_str(&self.run_for_output(data, command)?)?)
     }
 
+    /// A command on a data directory.
+    pub(crate) fn command(&self, data: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.svc);
+        command.args(words).arg("--data").arg(self.directory(data));
+        command
+    }
+
     /// Runs a command on a data directory, and returns its output.
     fn run_for_output(&self, data: &str, mut command: Command) -> anyhow::Result<String> {
         command.arg("--data").arg(self.directory(data));
@@ -375,14 +382,14 @@ impl Running {
 
     /// Memory in use now and at its most, in megabytes.
     pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let megabytes = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
-            Some(kilobytes / 1024.0)
-        };
-        let now = megabytes("VmRSS:").context("no VmRSS")?;
-        Ok((now, megabytes("VmHWM:").context("no VmHWM")?))
+        let now = memory_of(self.child.id(), "VmRSS:").context("no VmRSS")?;
+        let most = memory_of(self.child.id(), "VmHWM:").context("no VmHWM")?;
+        Ok((now, most))
+    }
+
+    /// Number of open files, sockets among them.
+    pub(crate) fn open_files(&self) -> anyhow::Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
     }
 
     /// Resets the peak of the memory in use.
@@ -399,6 +406,19 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Most memory of a process until now, in megabytes; `None` once it has ended.
+pub(crate) fn peak_memory_of(process: u32) -> Option<f64> {
+    memory_of(process, "VmHWM:")
+}
+
+/// A line of a process's status, in megabytes.
+fn memory_of(process: u32, name: &str) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes / 1024.0)
 }
 
 /// Processor time of a process, by its id or `self`.

@@ -30,6 +30,8 @@ pub struct DatabaseLimits {
     pub database_bytes: u64,
     /// Bytes of a database's history; 0 keeps none.
     pub history_bytes: u64,
+    /// Databases that are kept open at once.
+    pub open_databases: u64,
     /// Free disk in bytes, below which no history is recorded.
     pub free_disk_bytes: u64,
 }

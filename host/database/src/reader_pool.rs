@@ -62,6 +62,16 @@ impl ReaderPool {
         }
     }
 
+    /// Closes the idle readers but one.
+    pub(super) fn close_surplus(&self) {
+        let mut readers = lock(&self.0);
+        let kept = readers.idle.len().min(1);
+        let surplus = readers.idle.split_off(kept);
+        readers.open -= surplus.len();
+        drop(readers);
+        drop(surplus);
+    }
+
     /// Closes the idle readers.
     pub(super) fn close(&self) {
         *lock(&self.0) = PoolState::default();

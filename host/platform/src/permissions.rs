@@ -150,6 +150,10 @@ fn restrict_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
         if found.is_symlink() || found.uid() != user {
             continue;
         }
+        // Nobody reaches what is below a directory that is closed: it is left, as an installation has very many files.
+        if found.mode() & OTHERS_MODE == 0 {
+            continue;
+        }
         restrict_one(&path, &found)?;
         if found.is_dir() {
             open.extend(directory_entries(&path)?);

@@ -7,10 +7,20 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
+use rustix::process::{Resource, getrlimit};
 
 use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
 use svc_base::CountsByKey;
+
+/// Most files of an open database: connections with their logs, the memory that they share, and the history.
+const FILES_OF_DATABASE: u64 = 12;
+/// Files of everything else: listeners, content, the control database, guests.
+const OTHER_FILES: u64 = 512;
+/// Connections that are admitted however few files may be open.
+const LEAST_CONNECTIONS: u64 = 64;
+/// Part of the connections that is reserved where the limit of files is what bounds them.
+const RESERVED_DIVISOR: u64 = 8;
 
 /// Maximum numbers of connections.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +50,32 @@ impl ConnectionLimits {
             total: cap.whole,
         }
     }
+
+    /// Bounds the numbers by the files that the process may have open for connections.
+    fn within(self, files: u64) -> Self {
+        Self {
+            unreserved: self.unreserved.min(files - files / RESERVED_DIVISOR),
+            total: self.total.min(files),
+            ..self
+        }
+    }
+}
+
+/// Returns how many files the process may have open for connections: what open databases and everything else do not take.
+fn files_for_connections(limits: &Limits) -> u64 {
+    let Some(files) = getrlimit(Resource::Nofile).current else {
+        return u64::MAX;
+    };
+    let databases = limits.open_databases.saturating_mul(FILES_OF_DATABASE);
+    let left = files.saturating_sub(databases.saturating_add(OTHER_FILES));
+    if left < limits.connections_total {
+        tracing::info!(
+            files,
+            connections = left.max(LEAST_CONNECTIONS),
+            "the limit of open files leaves room for fewer connections than `connections_total`: raise it (`LimitNOFILE=`), or lower `open_databases`"
+        );
+    }
+    left.max(LEAST_CONNECTIONS)
 }
 
 /// Counts of open connections, with their limits.
@@ -69,7 +105,7 @@ impl ConnectionCounts {
     /// Makes the admission with the configured limits.
     pub(super) fn new(limits: &Limits, proxies: &[IpNet]) -> Self {
         Self {
-            limits: ConnectionLimits::new(limits),
+            limits: ConnectionLimits::new(limits).within(files_for_connections(limits)),
             proxies: proxies.to_vec(),
             open: Mutex::default(),
         }

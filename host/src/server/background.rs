@@ -162,7 +162,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
             app.backends.close_idle();
             Ok(())
         };
-        DatabaseOwner TIDY_INTERVAL "recording histories" async |app| {
+        DatabaseOwner SWEEP_INTERVAL "recording histories" async |app| {
             app.backends.record_history();
             Ok(())
         };

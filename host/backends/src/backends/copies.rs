@@ -1,4 +1,7 @@
-//! Copies all databases at one moment, while the server continues to write.
+//! Copies of all databases as they are at one moment, while the server continues to write.
+//!
+//! Most databases do not change while a backup is made. They are copied before its moment, one after the other, so that only those that
+//! have changed meanwhile are open and held at the moment itself, however many there are.
 
 use std::collections::HashMap;
 
@@ -6,8 +9,14 @@ use anyhow::Context as _;
 
 use super::store;
 use crate::control::{self, ControlDatabase, ControlSnapshot};
+use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
-use svc_database::{BackupSourceDatabase, DatabasesDirectory};
+use svc_database::{BackupSourceDatabase, DatabasesDirectory, FileStamps};
+
+/// Databases that change are copied again before the moment, at most so often.
+const MAX_ROUNDS: usize = 3;
+/// Databases that may be held at the moment without another round.
+const FEW_DATABASES: usize = 64;
 
 /// Lists the databases of all backends.
 ///
@@ -17,73 +26,133 @@ pub async fn all_ids(control: &ControlDatabase) -> Result<Vec<BackendId>, contro
     control.read(store::ids).await
 }
 
-/// Databases to copy. The functions block.
+/// Copies of databases that are being made. The functions block.
 #[derive(Debug)]
-pub struct DatabasesToCopy {
-    files: DatabasesDirectory,
-    open: HashMap<BackendId, BackupSourceDatabase>,
+pub struct DatabaseCopies {
+    from: DatabasesDirectory,
+    to: DatabasesDirectory,
+    /// Copies, with what the files looked like before each was made.
+    copied: HashMap<BackendId, FileStamps>,
+    /// Databases that are held as they were at the moment.
+    held: Vec<(BackendId, BackupSourceDatabase)>,
 }
 
-impl DatabasesToCopy {
-    /// Opens the databases, so that little is left to do at the moment of the backup.
-    ///
-    /// # Errors
-    /// When a database cannot be opened.
-    pub fn open(control: &ControlDatabase, files: DatabasesDirectory) -> anyhow::Result<Self> {
-        let mut open = HashMap::new();
-        for id in control.read_blocking(store::ids)? {
-            match BackupSourceDatabase::open(&files, &id) {
-                Ok(source) => drop(open.insert(id, source)),
-                // A backend that was deleted meanwhile is not part of the backup.
-                Err(_) if !control.read_blocking(|c| store::exists(c, &id))? => {}
-                Err(error) => return Err(error).with_context(|| format!("opening backend {id}")),
-            }
+impl DatabaseCopies {
+    /// Begins copies of the databases in `from`; `to` has none yet.
+    pub fn begin(from: DatabasesDirectory, to: DatabasesDirectory) -> Self {
+        Self {
+            from,
+            to,
+            copied: HashMap::new(),
+            held: Vec::new(),
         }
-        Ok(Self { files, open })
     }
 
-    /// Pins the state of all databases that the control database has at this moment, while its writer is paused.
-    /// A database exists before its row and after it, so every one is found.
+    /// Copies all databases as they are; `watch` is told how many of how many are copied.
     ///
     /// # Errors
-    /// When a database cannot be read.
-    pub fn pin(&mut self, moment: &ControlSnapshot) -> anyhow::Result<()> {
-        let mut before = std::mem::take(&mut self.open);
-        for id in moment.read(store::ids)? {
-            let source = match before.remove(&id) {
-                Some(source) => Ok(source),
-                None => BackupSourceDatabase::open(&self.files, &id),
-            };
-            let pinned = source.and_then(|source| source.begin_snapshot().map(|()| source));
-            let pinned = pinned.with_context(|| format!("reading backend {id}"))?;
-            self.open.insert(id, pinned);
+    /// Errors of the databases or of the disk.
+    pub fn copy_early(
+        &mut self,
+        control: &ControlDatabase,
+        mut watch: impl FnMut(u64, u64),
+    ) -> anyhow::Result<()> {
+        for _ in 0..MAX_ROUNDS {
+            let ids = control.read_blocking(store::ids)?;
+            let all = ids.len() as u64;
+            let changed: Vec<BackendId> = ids.into_iter().filter(|id| !self.is_same(id)).collect();
+            if !self.copied.is_empty() && changed.len() <= FEW_DATABASES {
+                break;
+            }
+            let mut done = all - changed.len() as u64;
+            watch(done, all);
+            for id in changed {
+                match self.copy_one(&id) {
+                    Ok(()) => {}
+                    // A backend that was deleted meanwhile is not part of the backup.
+                    Err(_) if !control.read_blocking(|c| store::exists(c, &id))? => {}
+                    Err(error) => return Err(error),
+                }
+                done += 1;
+                watch(done, all);
+            }
         }
         Ok(())
     }
 
-    /// Returns the number of databases.
-    pub fn len(&self) -> usize {
-        self.open.len()
+    /// Whether a database is copied as it is.
+    fn is_same(&self, id: &BackendId) -> bool {
+        let copied = self.copied.get(id);
+        copied.is_some_and(|stamps| self.from.stamps(id).is_ok_and(|now| now == *stamps))
     }
 
-    /// Whether there are no databases.
-    pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+    fn copy_one(&mut self, id: &BackendId) -> anyhow::Result<()> {
+        let copy = || {
+            let stamps = self.from.stamps(id)?;
+            // The system stamps files, whatever the installation's clock says.
+            let is_settled = stamps.are_older_than(Clock::system().now());
+            let source = BackupSourceDatabase::open(&self.from, id)?;
+            self.write_copy(id, &source)?;
+            anyhow::Ok(is_settled.then_some(stamps))
+        };
+        match copy().with_context(|| format!("copying backend {id}"))? {
+            Some(stamps) => drop(self.copied.insert(*id, stamps)),
+            None => drop(self.copied.remove(id)),
+        }
+        Ok(())
     }
 
-    /// Copies the databases and releases each; `copied` is called after each.
+    /// Writes a copy in place of an earlier one.
+    fn write_copy(&self, id: &BackendId, source: &BackupSourceDatabase) -> anyhow::Result<()> {
+        self.to.make_empty_directory(id)?;
+        Ok(source.copy_to(&self.to, id)?)
+    }
+
+    /// Holds the state of all databases that the control database has at this moment, while its writer is paused, unless their copies have
+    /// it. A database exists before its row and after it, so every one is found.
+    ///
+    /// # Errors
+    /// When a database cannot be read.
+    pub fn hold(&mut self, moment: &ControlSnapshot) -> anyhow::Result<()> {
+        let mut early = std::mem::take(&mut self.copied);
+        for id in moment.read(store::ids)? {
+            let Some(stamps) = early.remove(&id) else {
+                self.hold_one(id)?;
+                continue;
+            };
+            if self.from.stamps(&id).is_ok_and(|now| now == stamps) {
+                self.copied.insert(id, stamps);
+            } else {
+                self.hold_one(id)?;
+            }
+        }
+        for id in early.keys() {
+            self.to.remove(id)?;
+        }
+        Ok(())
+    }
+
+    fn hold_one(&mut self, id: BackendId) -> anyhow::Result<()> {
+        let source = BackupSourceDatabase::open(&self.from, &id);
+        let held = source.and_then(|source| source.begin_snapshot().map(|()| source));
+        let held = held.with_context(|| format!("reading backend {id}"))?;
+        self.held.push((id, held));
+        Ok(())
+    }
+
+    /// Counts the databases that are copied, and those that are held.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.copied.len() as u64, self.held.len() as u64)
+    }
+
+    /// Copies the databases that are held, and releases each; `copied` is called after each. Returns the databases that are copied.
     ///
     /// # Errors
     /// Errors of the databases or of the disk.
-    pub fn copy_to(
-        self,
-        files: &DatabasesDirectory,
-        mut copied: impl FnMut(),
-    ) -> anyhow::Result<Vec<BackendId>> {
-        let mut ids = Vec::with_capacity(self.open.len());
-        for (id, source) in self.open {
-            files.create_directory(&id)?;
-            let done = source.copy_to(files, &id);
+    pub fn finish(mut self, mut copied: impl FnMut()) -> anyhow::Result<Vec<BackendId>> {
+        let mut ids: Vec<BackendId> = self.copied.keys().copied().collect();
+        for (id, source) in std::mem::take(&mut self.held) {
+            let done = self.write_copy(&id, &source);
             done.with_context(|| format!("copying backend {id}"))?;
             ids.push(id);
             copied();

@@ -468,7 +468,7 @@ impl Backends {
         self.databases.close_idle();
     }
 
-    /// Copies new commits of open databases into their histories.
+    /// Copies new commits of open databases into their histories, for each of them once a minute where this is called once a second.
     pub fn record_history(&self) {
         self.databases.record_history();
     }

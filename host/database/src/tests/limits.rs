@@ -182,13 +182,34 @@ async fn the_log_stays_short() {
 
 #[tokio::test]
 async fn idle_databases_make_room() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 8).await;
     let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    for _ in 0..MAX_OPEN_DATABASES + 8 {
+    for _ in 0..40 {
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         fixture.databases.create(id, script(SCHEMA)).await.unwrap();
         drop(fixture.databases.get(id).unwrap());
-        assert!(fixture.databases.open_count() <= MAX_OPEN_DATABASES);
+        assert!(fixture.databases.open_count() <= 8);
     }
     fixture.run("SELECT 1", false).await.unwrap();
+}
+
+#[tokio::test]
+async fn databases_in_use_are_not_closed_and_have_a_bound() {
+    let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 8).await;
+    let clock = Clock::manual(Timestamp(1_795_262_400_000));
+    let (mut used, mut refused) = (Vec::new(), None);
+    while refused.is_none() {
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
+        match fixture.databases.get(id) {
+            Ok(database) => used.push(database),
+            Err(error) => refused = Some((id, error)),
+        }
+    }
+    let (refused, error) = refused.unwrap();
+    assert!(matches!(error, StatementRunError::Busy), "{error:?}");
+    assert_eq!(used.len(), 24, "a quarter more, and sixteen at least");
+    drop(used);
+    fixture.databases.close_all();
+    drop(fixture.databases.get(refused).unwrap());
 }

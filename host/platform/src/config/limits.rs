@@ -161,6 +161,8 @@ limits! {
     active_deployments = 5_000, 0;
     /// Backends at once.
     backends = 250, 0;
+    /// Databases that are open at once: more of them are closed and opened in turns.
+    open_databases = 256, 16;
     /// Free disk below which nothing new is taken, in bytes.
     free_disk_bytes = 104_857_600, 0;
     /// Free disk beyond that which is kept for owners: callers without a credential publish nothing new below it, in bytes.
@@ -286,6 +288,7 @@ impl Limits {
             statement_ms: self.statement_ms,
             database_bytes: self.database_bytes,
             history_bytes: self.history_bytes,
+            open_databases: self.open_databases,
             free_disk_bytes: self.free_disk_bytes,
         }
     }
