@@ -218,7 +218,7 @@ async fn files_that_no_publication_comes_for_end() {
 
 #[tokio::test]
 async fn files_that_fail_take_room_until_they_are_gone() {
-    // What one owner gave up takes a twentieth of all room at the most, and none of the owner's.
+    // Bytes that one owner gave up take a twentieth of all room at the most, and none of the owner's room.
     let server = TestServer::builder().limits(|limits| {
         (limits.storage_bytes_pro, limits.storage_total_bytes) = (5 << 20, 100 << 20);
     });

@@ -10,10 +10,10 @@ use crate::svc;
 const SYNCS: &str = "trace=fsync,fdatasync,sync_file_range,syncfs,sync,msync";
 /// Most syncs of an upload.
 const MAX_SYNCS: usize = 4;
-/// Files, fewer than a client may upload at once, and bytes of each.
+/// Number of files: fewer than a client may upload at once.
 const FILES: usize = 8;
 const FILE_BYTES: usize = 100 * 1024;
-/// Looks at a count that make a while.
+/// Equal counts in a row after which the disk is at rest.
 const LOOKS_AT_REST: usize = 20;
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn an_upload_waits_for_four_syncs_at_most() {
         assert_eq!(status, 201, "{made}");
         counts.push(synced() - before);
     }
-    // The first one makes the folder. What the server does by its clock, as to note what it has, may fall into another.
+    // The first upload makes the folder. Work by the server's clock, such as noting the file, may fall into another one.
     counts.remove(0);
     counts.sort_unstable();
     let median = counts[counts.len() / 2];
