@@ -2,7 +2,7 @@
 
 use ring::hmac;
 
-use crate::access::running_keys::{KeyIsRunning, RunningKey, RunningKeys};
+use crate::access::in_flight::{InFlightGuard, InFlightKeys, KeyInFlight};
 use crate::content::Digest;
 
 /// Hash of a key, with the uploader and the action that it belongs to.
@@ -12,7 +12,7 @@ pub(super) type KeyHash = [u8; 32];
 #[derive(Debug)]
 pub(super) struct UploadKeys {
     secret: hmac::Key,
-    running: RunningKeys<KeyHash>,
+    running: InFlightKeys<KeyHash>,
 }
 
 impl UploadKeys {
@@ -20,7 +20,7 @@ impl UploadKeys {
     pub(super) fn new(secret: hmac::Key) -> Self {
         Self {
             secret,
-            running: RunningKeys::default(),
+            running: InFlightKeys::default(),
         }
     }
 
@@ -31,7 +31,7 @@ impl UploadKeys {
     pub(super) fn begin(
         &self,
         (uploader, action, key): (&str, &str, &str),
-    ) -> Result<RunningKey<KeyHash>, KeyIsRunning> {
+    ) -> Result<InFlightGuard<KeyHash>, KeyInFlight> {
         let texts = [uploader, action, key].map(str::as_bytes);
         let hash = self.hash(&[b"\0upload", texts[0], texts[1], texts[2]]);
         self.running.begin(hash)

@@ -3,7 +3,7 @@
 use svc_base::random::RandomSourceError;
 
 use super::quotas::UploadQuotaReached;
-use crate::access::running_keys::KeyIsRunning;
+use crate::access::in_flight::KeyInFlight;
 use crate::backends::BackendError;
 use crate::control;
 use crate::deployments::files::FileError;
@@ -50,8 +50,8 @@ impl From<Problem> for UploadError {
     }
 }
 
-impl From<KeyIsRunning> for UploadError {
-    fn from(error: KeyIsRunning) -> Self {
+impl From<KeyInFlight> for UploadError {
+    fn from(error: KeyInFlight) -> Self {
         Problem::from(error).into()
     }
 }

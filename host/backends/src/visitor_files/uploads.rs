@@ -12,7 +12,7 @@ use super::requests::{UploadQuery, checked_name};
 use super::spool::Spool;
 use super::views::UploadedFileView;
 use super::{UploadError, VisitorFiles};
-use crate::access::running_keys::RunningKey;
+use crate::access::in_flight::InFlightGuard;
 use crate::backends::BackendError;
 use crate::backends::calls::UploadedFile;
 use crate::backends::calls::requests::read_params;
@@ -167,7 +167,7 @@ impl VisitorFiles {
     async fn earlier_answer(
         &self,
         backend: BackendId,
-        key: Option<&RunningKey<KeyHash>>,
+        key: Option<&InFlightGuard<KeyHash>>,
     ) -> Result<Option<EarlierAnswer>, UploadError> {
         let Some(key) = key else {
             return Ok(None);

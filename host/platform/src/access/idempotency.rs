@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-use super::running_keys::RunningKeys;
+use super::in_flight::InFlightKeys;
 use crate::control::kept_answers::{self, AnswerRecorder, StoredAnswer, StoredAnswerKey};
 use crate::control::{self, ControlDatabase};
 use crate::http::context::HttpRequestContext;
@@ -44,7 +44,7 @@ pub struct IdempotencyService {
     control: ControlDatabase,
     clock: Clock,
     secret: hmac::Key,
-    in_flight: RunningKeys<InFlightKey>,
+    in_flight: InFlightKeys<InFlightKey>,
 }
 
 impl IdempotencyService {
@@ -54,7 +54,7 @@ impl IdempotencyService {
             control: infra.control,
             clock: infra.clock,
             secret,
-            in_flight: RunningKeys::default(),
+            in_flight: InFlightKeys::default(),
         }
     }
 

@@ -5,8 +5,8 @@ mod authority;
 mod completion;
 pub mod idempotency;
 mod identity;
+pub mod in_flight;
 mod operation;
-pub mod running_keys;
 mod tokens;
 
 pub use admit::{AdmissionLayerState, OwnerBucket, admit};

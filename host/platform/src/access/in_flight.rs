@@ -1,4 +1,4 @@
-//! Keys whose first request is running: a second one is refused meanwhile.
+//! Keys in flight: while the first request with a key runs, a second one is refused.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -8,22 +8,22 @@ use crate::http::problem::{Problem, ProblemCode};
 
 /// Keys whose first request is running, as their callers tell them apart.
 #[derive(Clone, Debug)]
-pub struct RunningKeys<K>(Arc<Mutex<HashSet<K>>>);
+pub struct InFlightKeys<K>(Arc<Mutex<HashSet<K>>>);
 
-/// Key whose first request is running, until this is dropped.
+/// Marks the first request with a key as running, until this is dropped.
 #[derive(Debug)]
-pub struct RunningKey<K: Eq + Hash> {
+pub struct InFlightGuard<K: Eq + Hash> {
     key: K,
-    running: RunningKeys<K>,
+    running: InFlightKeys<K>,
 }
 
-/// The first request with a key is running.
+/// Error of a second request while the first one with its key runs.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the first request with this key is running")]
-pub struct KeyIsRunning;
+pub struct KeyInFlight;
 
-impl From<KeyIsRunning> for Problem {
-    fn from(KeyIsRunning: KeyIsRunning) -> Self {
+impl From<KeyInFlight> for Problem {
+    fn from(KeyInFlight: KeyInFlight) -> Self {
         Self::new(
             ProblemCode::IdempotencyConflict,
             "The first request with this Idempotency-Key is still running. Repeat it in a second.",
@@ -32,13 +32,13 @@ impl From<KeyIsRunning> for Problem {
     }
 }
 
-impl<K> Default for RunningKeys<K> {
+impl<K> Default for InFlightKeys<K> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<K> RunningKeys<K> {
+impl<K> InFlightKeys<K> {
     /// Whether no first request is running.
     pub fn is_idle(&self) -> bool {
         self.lock().is_empty()
@@ -49,30 +49,30 @@ impl<K> RunningKeys<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> RunningKeys<K> {
+impl<K: Clone + Eq + Hash> InFlightKeys<K> {
     /// Begins the first request with a key.
     ///
     /// # Errors
     /// While another one runs.
-    pub fn begin(&self, key: K) -> Result<RunningKey<K>, KeyIsRunning> {
+    pub fn begin(&self, key: K) -> Result<InFlightGuard<K>, KeyInFlight> {
         if !self.lock().insert(key.clone()) {
-            return Err(KeyIsRunning);
+            return Err(KeyInFlight);
         }
-        Ok(RunningKey {
+        Ok(InFlightGuard {
             key,
             running: self.clone(),
         })
     }
 }
 
-impl<K: Eq + Hash> RunningKey<K> {
+impl<K: Eq + Hash> InFlightGuard<K> {
     /// Returns the key.
     pub fn key(&self) -> &K {
         &self.key
     }
 }
 
-impl<K: Eq + Hash> Drop for RunningKey<K> {
+impl<K: Eq + Hash> Drop for InFlightGuard<K> {
     fn drop(&mut self) {
         self.running.lock().remove(&self.key);
     }
