@@ -23,14 +23,15 @@ pub struct InstallationStores {
 }
 
 impl InstallationStores {
-    /// Checks all stores, also beside a running server.
+    /// Checks all stores, also beside a running server. `watch` is told how many databases of how many are looked at.
     ///
     /// # Errors
     /// When a store cannot be read at all.
-    pub async fn check(&self) -> anyhow::Result<StoreCheckFindings> {
+    pub async fn check(&self, watch: impl Fn(u64, u64)) -> anyhow::Result<StoreCheckFindings> {
+        watch(0, 1);
         let once = self.once.as_ref();
         let mut found = operators::check(&self.control, &self.content, once).await?;
-        let backends = backends::check::check(&self.control, &self.files).await?;
+        let backends = backends::check::check(&self.control, &self.files, watch).await?;
         found.errors.extend(backends.errors);
         found.leftovers.extend(backends.leftovers);
         found.notes.extend(backends.notes);

@@ -5,14 +5,53 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _, Metadata, MetadataExt as _};
 
+use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
 /// The name of every database file.
 pub(super) const DATABASE_FILE: &str = "default.db";
+/// Seconds within which two writes may have one stamp, with some to spare.
+const STAMP_SECONDS: i64 = 3;
 /// The name of its write-ahead log. The `-shm` file beside it is only shared memory.
 pub(super) const LOG_FILE: &str = "default.db-wal";
+
+/// What the files of a database looked like: with equal ones nothing has been written meanwhile, if they were old enough before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamps {
+    database: FileStamp,
+    /// That of the log; `None` for an empty log and for none.
+    log: Option<FileStamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    bytes: u64,
+    /// Seconds and nanoseconds of the last write.
+    written: (i64, i64),
+    inode: u64,
+}
+
+impl FileStamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            bytes: metadata.len(),
+            written: (metadata.mtime(), metadata.mtime_nsec()),
+            inode: metadata.ino(),
+        }
+    }
+}
+
+impl FileStamps {
+    /// Whether the last write was so long before a time that a later one has another stamp: file systems stamp in steps of milliseconds,
+    /// some in seconds.
+    pub fn are_older_than(&self, now: Timestamp) -> bool {
+        let stamps = [Some(self.database), self.log];
+        let newest = stamps.iter().flatten().map(|stamp| stamp.written.0).max();
+        newest.is_some_and(|seconds| seconds.saturating_add(STAMP_SECONDS) < now.0 / 1000)
+    }
+}
 
 /// The directory of all databases; clones share it. Its functions block on the disk.
 #[derive(Clone, Debug)]
@@ -42,10 +81,14 @@ impl DatabasesDirectory {
 
     /// Creates the directory of a new database, durably.
     pub fn create_directory(&self, id: &BackendId) -> io::Result<()> {
+        self.make_directory(id)?;
+        sync(&self.dir)
+    }
+
+    fn make_directory(&self, id: &BackendId) -> io::Result<()> {
         let mut private = DirBuilder::new();
         private.mode(0o700);
-        self.dir.create_dir_with(id.to_string(), &private)?;
-        sync(&self.dir)
+        self.dir.create_dir_with(id.to_string(), &private)
     }
 
     /// Makes a new database's file durable under its name.
@@ -75,6 +118,33 @@ impl DatabasesDirectory {
             }
         }
         Ok(bytes)
+    }
+
+    /// Reads what the files of a database look like.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn stamps(&self, id: &BackendId) -> io::Result<FileStamps> {
+        let dir = self.directory(id)?;
+        let database = FileStamp::of(&dir.metadata(DATABASE_FILE)?);
+        let log = match dir.metadata(LOG_FILE) {
+            Ok(log) => Some(FileStamp::of(&log)).filter(|log| log.bytes > 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(FileStamps { database, log })
+    }
+
+    /// Makes an empty directory for a database, in place of what is there. It is not durable yet.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn make_empty_directory(&self, id: &BackendId) -> io::Result<()> {
+        match self.dir.remove_dir_all(id.to_string()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.make_directory(id)
     }
 
     /// Removes a database with its directory, durably. A missing one is no error.

@@ -82,7 +82,7 @@ pub use database_state::DatabaseState;
 pub use databases::Databases;
 pub use dry_run::{BrokenStatement, DryRunError, DryRunInput, DryRunOutcome, DryRunStatement};
 pub use error::StatementRunError;
-pub use files::DatabasesDirectory;
+pub use files::{DatabasesDirectory, FileStamps};
 pub use history::{EndedChain, HistoryMoments, first_commit_kept, oldest_moment_kept};
 pub use integrity::{IntegrityReport, check_integrity};
 pub use limits::{DatabaseLimits, ResultLimits};

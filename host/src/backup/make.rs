@@ -10,10 +10,10 @@ use super::manifest::{BackupManifest, FORMAT_VERSION, ManifestEntry};
 use super::objects::{ObjectCopier, ObjectSource};
 use super::outcome::{BackupOutcome, CopyStats};
 use super::{BackupProgressFn, BackupStage, millis};
-use crate::backends::copies::DatabasesToCopy;
+use crate::backends::copies::DatabaseCopies;
 use crate::check::{InstallationStores, StoreCheckFindings};
 use crate::content::{ContentLocation, ContentLock, ContentStore, Digest, ObjectDirectory};
-use crate::control::{self, ControlDatabase, ControlSnapshot, counters};
+use crate::control::{self, ControlDatabase, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
 use crate::guests::{self, WorldFolder};
@@ -68,35 +68,6 @@ pub async fn make(
         tracing::warn!(%error, "an incomplete backup is removed by the next");
     }
     done
-}
-
-/// Snapshots of all databases at one moment.
-struct ConsistentSnapshots {
-    at: Timestamp,
-    control: ControlSnapshot,
-    backends: DatabasesToCopy,
-}
-
-impl ConsistentSnapshots {
-    fn take(
-        control: &ControlDatabase,
-        files: DatabasesDirectory,
-        clock: &Clock,
-    ) -> anyhow::Result<Self> {
-        let mut backends = DatabasesToCopy::open(control, files)?;
-        let still = control.with_writes_paused(|| {
-            let control = control.snapshot()?;
-            backends.pin(&control)?;
-            anyhow::Ok((clock.now(), control))
-        });
-        let (at, control) =
-            still.context("waiting for a moment in which nothing is published")??;
-        Ok(Self {
-            at,
-            control,
-            backends,
-        })
-    }
 }
 
 /// Opens the source of the content: a directory, or the running server's store.
@@ -200,10 +171,9 @@ pub(super) async fn check_copy(
     damaged: Vec<String>,
     watch: BackupProgressFn<'_>,
 ) -> anyhow::Result<StoreCheckFindings> {
-    watch(BackupStage::Check, 0, 1);
-    let mut found = stores.check().await?;
+    let watch = |done, all| watch(BackupStage::Check, done, all);
+    let mut found = stores.check(watch).await?;
     found.errors.extend(damaged);
-    watch(BackupStage::Check, 1, 1);
     Ok(found)
 }
 
@@ -215,27 +185,32 @@ fn copy_databases(
     clock: &Clock,
     watch: BackupProgressFn<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let moment = ConsistentSnapshots::take(
-        control,
-        DatabasesDirectory::open(&data.join(BACKENDS))?,
-        clock,
-    )?;
-    fault::point("backup.moment");
     let to = place.state(state);
     disk::ensure_subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
-    let files = DatabasesDirectory::open(&to.join(BACKENDS))?;
-    let all = moment.backends.len() as u64 + 1;
-    let mut done = 0;
+    let from = DatabasesDirectory::open(&data.join(BACKENDS))?;
+    let mut copies = DatabaseCopies::begin(from, DatabasesDirectory::open(&to.join(BACKENDS))?);
+    copies.copy_early(control, |done, all| {
+        watch(BackupStage::Databases, done, all + 1);
+    })?;
+    let still = control.with_writes_paused(|| {
+        let snapshot = control.snapshot()?;
+        copies.hold(&snapshot)?;
+        anyhow::Ok((clock.now(), snapshot))
+    });
+    let (at, snapshot) = still.context("waiting for a moment in which nothing is published")??;
+    fault::point("backup.moment");
+    let (copied, held) = copies.counts();
+    let (mut done, all) = (copied, copied + held + 1);
     watch(BackupStage::Databases, done, all);
     // Tenants' databases first: a long read transaction keeps a write-ahead log from being restarted.
-    let ids = moment.backends.copy_to(&files, || {
+    let ids = copies.finish(|| {
         done += 1;
         watch(BackupStage::Databases, done, all);
     })?;
-    moment.control.copy_to(&to)?;
+    snapshot.copy_to(&to)?;
     control.counters().copy_to(&to)?;
     watch(BackupStage::Databases, all, all);
-    Ok((moment.at, ids))
+    Ok((at, ids))
 }
 
 /// Copies the installed guests; returns their entries for the manifest.

@@ -13,11 +13,11 @@ use crate::permissions;
 use svc_base::ids::BackendId;
 use svc_database::DatabasesDirectory;
 
-/// Checks a backup without changing it.
+/// Checks a backup without changing it; `watch` is told how many databases of how many are looked at.
 ///
 /// # Errors
 /// When the backup cannot be read at all.
-pub async fn verify(place: &Path) -> anyhow::Result<StoreCheckFindings> {
+pub async fn verify(place: &Path, watch: impl Fn(u64, u64)) -> anyhow::Result<StoreCheckFindings> {
     let place = BackupDirectory::open_for_reading(place)?;
     let manifest = place.manifest()?;
     let damaged = damaged_files(&place, &manifest)?;
@@ -34,7 +34,7 @@ pub async fn verify(place: &Path) -> anyhow::Result<StoreCheckFindings> {
         once: None,
         files: DatabasesDirectory::open(&directory.join(BACKENDS))?,
     };
-    let mut found = stores.check().await?;
+    let mut found = stores.check(watch).await?;
     found.errors.extend(damaged);
     // Permissions are only a note: a copy may be anywhere.
     found

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use super::OperatorArgs;
 use super::actor::current_actor_name;
-use crate::backup;
+use super::progress::TerminalProgressBar;
+use crate::backup::{self, BackupStage};
 use crate::check::{InstallationStores, StoreCheckFindings};
 use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory};
 use crate::data_dir;
@@ -24,8 +26,11 @@ impl CheckCommand {
     /// Checks a data directory or a backup.
     async fn findings(&self) -> anyhow::Result<StoreCheckFindings> {
         let data = self.args.data();
+        let progress = Arc::new(TerminalProgressBar::new());
+        let shown = Arc::clone(&progress);
+        let show = move |done, all| shown.show_stage(BackupStage::Check, done, all);
         if backup::is_backup(&data) {
-            return backup::verify(&data).await;
+            return backup::verify(&data, show).await;
         }
         // Modes are noted before they are corrected, as every command corrects them.
         let open = match data_dir::is_installation(&data) {
@@ -39,12 +44,12 @@ impl CheckCommand {
             &data,
             &wanted,
             &current_actor_name(),
-            &OperationProgressSink::default(),
+            &OperationProgressSink::new(move |step| show(step.done, step.all)),
         )
         .await?
         {
             Some(answer) => serde_json::from_str(&answer.document)?,
-            None => self.check_offline(&data).await?,
+            None => self.check_offline(&data, &progress).await?,
         };
         found
             .errors
@@ -53,7 +58,11 @@ impl CheckCommand {
     }
 
     /// Checks a data directory that no server uses.
-    async fn check_offline(&self, data: &Path) -> anyhow::Result<StoreCheckFindings> {
+    async fn check_offline(
+        &self,
+        data: &Path,
+        progress: &TerminalProgressBar,
+    ) -> anyhow::Result<StoreCheckFindings> {
         let parts = InstallationStores {
             control: self.args.control()?,
             content: ContentStore::open(
@@ -62,7 +71,8 @@ impl CheckCommand {
             once: Some(OneTimeFileDirectory::open(&data.join("once"))?),
             files: DatabasesDirectory::open(&data.join("backends"))?,
         };
-        parts.check().await
+        let show = |done, all| progress.show_stage(BackupStage::Check, done, all);
+        parts.check(show).await
     }
 
     /// Runs the command. It fails if something is wrong; leftovers of a crash are no errors, because the server removes them.

@@ -29,7 +29,7 @@ impl TerminalProgressBar {
         let (name, counted) = match stage {
             BackupStage::Databases => ("databases", COUNT_TEMPLATE),
             BackupStage::Content => ("content", "{bytes}/{total_bytes} {bytes_per_sec} {eta}"),
-            BackupStage::Check => ("check", ""),
+            BackupStage::Check => ("check", COUNT_TEMPLATE),
         };
         self.draw(
             name,

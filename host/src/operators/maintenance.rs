@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::installation::{Installation, OperationAnswer};
-use crate::backup::{self, last};
+use crate::backup::{self, BackupStage, last};
 use crate::check::InstallationStores;
 use crate::cluster::found;
 use crate::content::OneTimeFileDirectory;
@@ -88,7 +88,12 @@ impl CheckInstallation {
             once: Some(OneTimeFileDirectory::open(&at.data.join("once"))?),
             files: DatabasesDirectory::open(&at.data.join("backends"))?,
         };
-        let found = run_on_thread(at, "check", async move || stores.check().await).await?;
+        let progress = at.progress.clone();
+        let found = run_on_thread(at, "check", async move || {
+            let watch = |done, all| progress.report(BackupStage::Check, done, all);
+            stores.check(watch).await
+        })
+        .await?;
         OperationAnswer::new(&found, "")
     }
 }

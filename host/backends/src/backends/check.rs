@@ -1,5 +1,7 @@
 //! Integrity check of backends: their files, and whether they contain what the ledger records.
 
+use std::collections::HashSet;
+
 use super::store;
 use crate::control::ControlDatabase;
 use svc_base::ids::BackendId;
@@ -16,17 +18,20 @@ pub struct BackendCheckFindings {
     pub notes: Vec<String>,
 }
 
-/// Checks every backend, also while a server uses them.
+/// Checks every backend, also while a server uses them; `watch` is told how many of how many are checked.
 ///
 /// # Errors
 /// When the control database or the directory cannot be read.
 pub async fn check(
     control: &ControlDatabase,
     files: &DatabasesDirectory,
+    watch: impl Fn(u64, u64),
 ) -> anyhow::Result<BackendCheckFindings> {
     let mut found = BackendCheckFindings::default();
     let owned = control.read(store::ids).await?;
-    for id in &owned {
+    let all = owned.len() as u64;
+    for (done, id) in (0..).zip(&owned) {
+        watch(done, all);
         if let Err(line) = check_backend(control, files, *id, &mut found).await? {
             // A backend that was deleted meanwhile is not damaged.
             let id = *id;
@@ -35,6 +40,8 @@ pub async fn check(
             }
         }
     }
+    watch(all, all);
+    let owned: HashSet<BackendId> = owned.into_iter().collect();
     for id in control.read(store::referenced_ids).await? {
         let there = match id.parse::<BackendId>() {
             Ok(id) => owned.contains(&id) || control.read(move |c| store::exists(c, &id)).await?,
