@@ -61,6 +61,7 @@ pub const DATA_DIRECTORY_LAYOUT: DirectoryLayout = DirectoryLayout {
         "tls",
         "lock",
     ],
+    is_vast: true,
 };
 
 /// Journal of a restore, which exists from its commit to its end.

@@ -30,6 +30,8 @@ pub struct DirectoryLayout {
     pub prefixes: &'static [&'static str],
     /// Entries that the running user must own.
     pub owned: &'static [&'static str],
+    /// Whether there are so many files that those below a closed directory are left as they are: nobody reaches them there.
+    pub is_vast: bool,
 }
 
 impl DirectoryLayout {
@@ -78,7 +80,7 @@ pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Op
         }
         let is_open = |found: &Metadata| found.mode() & OTHERS_MODE != 0;
         was_open |= is_open(&found) && is_open(&entry) && !entry.is_symlink();
-        restrict_below(&path, &entry)?;
+        restrict_below(&path, &entry, layout.is_vast)?;
     }
     Ok(was_open.then_some(found.mode() & 0o7777))
 }
@@ -142,7 +144,7 @@ fn check_owner(found: &Metadata, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn restrict_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
+fn restrict_below(path: &Path, found: &Metadata, is_vast: bool) -> anyhow::Result<()> {
     let mut open: Vec<(PathBuf, Metadata)> = vec![(path.to_owned(), found.clone())];
     let user = rustix::process::geteuid().as_raw();
     while let Some((path, found)) = open.pop() {
@@ -151,7 +153,7 @@ fn restrict_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
             continue;
         }
         restrict_one(&path, &found)?;
-        if found.is_dir() {
+        if found.is_dir() && !(is_vast && found.mode() & OTHERS_MODE == 0) {
             open.extend(directory_entries(&path)?);
         }
     }
@@ -202,6 +204,7 @@ mod tests {
         names: &["control.db", "content"],
         prefixes: &["before-"],
         owned: &["control.db"],
+        is_vast: false,
     };
 
     fn mode(path: &Path) -> u32 {
@@ -244,6 +247,26 @@ mod tests {
         set(&at("control.db"), 0o664);
         assert_eq!(restrict(root.path(), &LAYOUT).unwrap(), None);
         assert_eq!(mode(&at("control.db")), 0o600);
+    }
+
+    #[test]
+    fn very_many_files_are_left_below_a_closed_directory() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for (directory, its_mode) in [("content", 0o700), ("before-restore", 0o755)] {
+            fs::create_dir(at(directory)).unwrap();
+            fs::write(at(directory).join("file"), "x").unwrap();
+            set(&at(directory).join("file"), 0o644);
+            set(&at(directory), its_mode);
+        }
+        let layout = DirectoryLayout {
+            is_vast: true,
+            ..LAYOUT
+        };
+        restrict(root.path(), &layout).unwrap();
+        let files = ["content/file", "before-restore/file"];
+        assert_eq!(files.map(|name| mode(&at(name))), [0o644, 0o600]);
+        assert_eq!(mode(&at("before-restore")), 0o700);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) const BACKUP_LAYOUT: DirectoryLayout = DirectoryLayout {
     names: &[MANIFEST_FILE, LOCK_FILE, CONTENT, GUESTS_DIRECTORY],
     prefixes: &[STATE_PREFIX, ".backup.json"],
     owned: &[MANIFEST_FILE, LOCK_FILE],
+    // Copies of a backup are made with the modes of its files.
+    is_vast: false,
 };
 
 /// The directory of a backup, locked until it is dropped.
