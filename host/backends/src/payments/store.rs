@@ -257,32 +257,23 @@ pub(super) struct LaggingPaymentMirror {
 
 /// Lists the mirrors that lack changes, of projects that have a backend.
 pub(super) fn lagging_mirrors(c: &Connection) -> rusqlite::Result<Vec<LaggingPaymentMirror>> {
-    let mut backends = c.prepare_cached("SELECT project_id, id FROM backends")?;
-    let mut mirrors = c.prepare_cached(
-        "SELECT backend_id, position, changes, asked, made FROM payment_mirrors WHERE project_id = ?1",
-    )?;
-    let mut rows = backends.query([])?;
-    let mut lagging = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (project, backend): (ProjectId, BackendId) = (row.get(0)?, row.get(1)?);
-        let mirror = mirrors.query_row([project], |row| {
-            let followed: Option<BackendId> = row.get(0)?;
-            let (position, changes): (i64, i64) = (row.get(1)?, row.get(2)?);
-            let (asked, made): (i64, i64) = (row.get(3)?, row.get(4)?);
-            let anew = followed != Some(backend) || made < asked;
-            Ok(
-                (anew || position < changes).then_some(LaggingPaymentMirror {
-                    project,
-                    backend,
-                    position: (!anew).then_some(position),
-                    changes,
-                    asked,
-                }),
-            )
-        });
-        lagging.extend(mirror.optional()?.flatten());
-    }
-    Ok(lagging)
+    // Most projects sell nothing, and have no row.
+    c.prepare_cached(
+        "SELECT project_id, backends.id, position, changes, asked, made < asked OR backend_id IS NOT backends.id
+         FROM payment_mirrors CROSS JOIN backends USING (project_id)
+         WHERE position < changes OR made < asked OR backend_id IS NOT backends.id",
+    )?
+    .query_map([], |row| {
+        let (position, is_new): (i64, bool) = (row.get(2)?, row.get(5)?);
+        Ok(LaggingPaymentMirror {
+            project: row.get(0)?,
+            backend: row.get(1)?,
+            position: (!is_new).then_some(position),
+            changes: row.get(3)?,
+            asked: row.get(4)?,
+        })
+    })?
+    .collect()
 }
 
 /// Lists the sessions of a project that have changed since `position`, in the order of their changes, each with its number.
