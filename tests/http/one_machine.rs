@@ -25,8 +25,9 @@ const RESOLVER: [&str; 5] = [
     "\"/etc/gai.conf\"",
 ];
 /// Names of threads, but for the numbers at their ends. The kernel keeps 15 bytes of a name.
-const THREADS: [&str; 13] = [
+const THREADS: [&str; 14] = [
     "control-writer",
+    "sql-close-",
     "sql-history",
     "sql-long-",
     "sql-short-",

@@ -67,6 +67,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "database",
             "exclusive",
             "missing_tables",
+            "open_databases",
             "reader_pool",
             "reads",
         ],

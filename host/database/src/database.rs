@@ -87,12 +87,9 @@ impl Database {
         limits: ResultLimits,
         lanes: Arc<Lanes>,
         writers: WriterRegistry,
-    ) -> Result<Arc<Self>, StatementRunError> {
-        // The file is opened at the first use; only its existence is checked now.
-        if !settings.path.is_file() {
-            return Err(StatementRunError::Closed);
-        }
-        Ok(Arc::new_cyclic(|weak_self| Self {
+    ) -> Arc<Self> {
+        // The file is opened at the first use.
+        Arc::new_cyclic(|weak_self| Self {
             id: owner.database,
             settings,
             limits,
@@ -107,7 +104,7 @@ impl Database {
             has_unrecorded_commits: AtomicBool::new(false),
             deferred_keys: AtomicBool::new(true),
             has_all_tables: AtomicBool::new(false),
-        }))
+        })
     }
 
     /// Whether it is known to have all tables of the platform.

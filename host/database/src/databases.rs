@@ -1,7 +1,9 @@
 //! The databases of an installation: opened at their first use, and closed when they are idle.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -15,8 +17,9 @@ use super::fair_queue::JobOwner;
 use super::files::DatabasesDirectory;
 use super::history::HistorySettings;
 use super::lanes::Lanes;
-use super::limits::{DatabaseLimits, MIGRATION_BUDGET_FACTOR, ResultLimits};
+use super::limits::{DatabaseLimits, MIGRATION_BUDGET_FACTOR, QUEUE_TIMEOUT, ResultLimits};
 use super::migrate::{self, MigrationOutcome, MigrationScript, MigrationScriptError};
+use super::open_databases::OpenDatabases;
 use super::pending_commits::{
     CommitReplies, DatabasePlace, DurableSource, PendingCommits, SharedCommits,
 };
@@ -31,42 +34,36 @@ use svc_base::ids::{BackendId, WorkspaceId};
 use svc_base::positions::CommitPosition;
 use svc_base::sync::lock;
 
-/// The most open databases: as many as an installation has by default, since opening one costs more than most calls.
-pub(super) const MAX_OPEN_DATABASES: usize = 256;
 /// Longest time that a new database waits for other machines to have it.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without a call after which a database is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time without a call after which a database keeps one reader: each has memory of its own.
+const SURPLUS_READER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time after which a call that waits for room looks again: a database that nobody uses any more makes room, too.
+const ROOM_RETRY: Duration = Duration::from_millis(20);
+/// Calls in which each database has its history recorded once. At one a second, a crash loses the times of at most one minute.
+const HISTORY_TURNS: u64 = 60;
 
 /// The databases of an installation.
 #[derive(Debug)]
 pub struct Databases {
     pub(super) files: DatabasesDirectory,
     pub(super) writers: WriterRegistry,
-    pub(super) lanes: Arc<Lanes>,
     pub(super) limits: ResultLimits,
     max_bytes: u64,
-    open: Mutex<OpenDatabases>,
+    open: OpenDatabases,
+    /// Declared after `open`, so dropped after it: a thread that closes databases must not be the last to drop the lanes, whose drop waits
+    /// for their threads.
+    pub(super) lanes: Arc<Lanes>,
+    /// Number of calls of [`Databases::record_history`].
+    history_turn: AtomicU64,
     /// Workspaces that the databases count for. The databases of one workspace share its threads in the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
     clock: Stopwatch,
     /// Source of what acknowledges commits; `None` on a single machine, which has the files of all databases.
     durable: Option<DurableSource>,
-}
-
-/// Open databases, and those that are being removed and must not be opened again.
-#[derive(Debug, Default)]
-struct OpenDatabases {
-    entries: HashMap<BackendId, OpenDatabaseEntry>,
-    being_removed: HashSet<BackendId>,
-}
-
-#[derive(Debug)]
-struct OpenDatabaseEntry {
-    database: Arc<Database>,
-    /// Time of the last use, by `clock`.
-    last_used: Duration,
 }
 
 impl Databases {
@@ -106,7 +103,8 @@ impl Databases {
                 time: Duration::from_millis(limits.statement_ms),
             },
             max_bytes: limits.database_bytes,
-            open: Mutex::default(),
+            open: OpenDatabases::start(limits.open_databases)?,
+            history_turn: AtomicU64::new(0),
             workspaces: Mutex::default(),
             watchdog: Watchdog::start()?,
             clock: Stopwatch::start(),
@@ -137,10 +135,14 @@ impl Databases {
     /// Returns a database; opens it if need be. Where other machines have the database, it is loaded from them first.
     ///
     /// # Errors
-    /// When it cannot be loaded or opened.
+    /// When it cannot be loaded or opened; `Busy` where too many are open for too long.
     pub async fn load(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
         self.claim(id).await?;
-        let database = self.get(id)?;
+        let database = match self.get(id) {
+            // Boxed, because it is rare, and calls must not carry its size.
+            Err(StatementRunError::Busy) => Box::pin(self.get_once_there_is_room(id)).await?,
+            got => got?,
+        };
         if !database.has_all_tables() {
             // Boxed, because it is done once, and calls must not carry its size.
             Box::pin(database.add_missing_tables()).await;
@@ -178,28 +180,36 @@ impl Databases {
 
     /// Returns a database whose file is here; opens it if need be.
     pub(super) fn get(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
-        let now = self.clock.elapsed();
-        let mut open = self.lock();
-        if let Some(entry) = open.entries.get_mut(&id) {
-            entry.last_used = now;
-            return Ok(Arc::clone(&entry.database));
-        }
-        if open.being_removed.contains(&id) {
-            return Err(StatementRunError::Closed);
-        }
-        let closed = (open.entries.len() >= MAX_OPEN_DATABASES)
-            .then(|| take_least_recent(&mut open.entries));
-        let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
-        let (owner, settings) = (self.owner(id), self.settings(&id));
-        let database = Database::new(owner, settings, self.limits, lanes, writers)?;
-        let entry = OpenDatabaseEntry {
-            database: Arc::clone(&database),
-            last_used: now,
+        let open = || {
+            let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
+            let (owner, settings) = (self.owner(id), self.settings(&id));
+            Database::new(owner, settings, self.limits, lanes, writers)
         };
-        open.entries.insert(id, entry);
-        drop(open);
-        self.close(closed.flatten());
-        Ok(database)
+        let is_there = || self.files.path(&id).is_file();
+        self.open
+            .get_or_open(id, self.clock.elapsed(), is_there, open)
+    }
+
+    /// Does what [`Databases::get`] does, and waits while too many databases are open.
+    async fn get_once_there_is_room(
+        &self,
+        id: BackendId,
+    ) -> Result<Arc<Database>, StatementRunError> {
+        let got = async {
+            // One looks for room at a time, and they take turns in the order in which they came.
+            let _turn = self.open.turn().await;
+            loop {
+                let _ = tokio::time::timeout(ROOM_RETRY, self.open.wait_for_room()).await;
+                // Another machine may have taken it meanwhile.
+                self.claim(id).await?;
+                match self.get(id) {
+                    Err(StatementRunError::Busy) => {}
+                    got => return got,
+                }
+            }
+        };
+        let got = tokio::time::timeout(QUEUE_TIMEOUT, got).await;
+        got.unwrap_or(Err(StatementRunError::Busy))
     }
 
     /// Creates a database with its first script, durably.
@@ -344,67 +354,56 @@ impl Databases {
 
     /// Removes a database; its calls fail from now on. Blocks.
     pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
-        let entry = {
-            let mut open = self.lock();
-            open.being_removed.insert(*id);
-            open.entries.remove(id)
-        };
-        if let Some(entry) = entry {
-            entry.database.close();
+        if let Some(database) = self.open.begin_removal(id) {
+            database.close();
         }
         let removed = self.files.remove(id);
         if let Some(source) = &self.durable {
             source.removed(*id);
         }
         self.workspaces().remove(id);
-        self.lock().being_removed.remove(id);
+        self.open.end_removal(id);
         removed
-    }
-
-    /// Closes databases in the short lane, because closing checkpoints the log.
-    fn close(&self, entries: impl IntoIterator<Item = OpenDatabaseEntry>) {
-        for entry in entries {
-            self.lanes
-                .queue_urgent(entry.database.owner, Box::new(move || drop(entry)));
-        }
     }
 
     /// Closes a database once its jobs have ended. Its next use opens it again.
     pub fn close_one(&self, id: &BackendId) {
-        let entry = self.lock().entries.remove(id);
-        self.close(entry);
+        self.open.close_one(id);
     }
 
-    /// Closes databases without calls for a minute.
+    /// Closes databases without calls for a minute, and surplus readers of those without calls for a few seconds. Blocks.
     pub fn close_idle(&self) {
         let now = self.clock.elapsed();
-        let idle: Vec<OpenDatabaseEntry> = {
-            let mut open = self.lock();
-            open.entries
-                .extract_if(|_, entry| {
-                    now.saturating_sub(entry.last_used) > IDLE_TIMEOUT
-                        && Arc::strong_count(&entry.database) == 1
-                })
-                .map(|(_, entry)| entry)
-                .collect()
-        };
-        self.close(idle);
+        if let Some(moment) = now.checked_sub(IDLE_TIMEOUT) {
+            self.open.close_unused_since(moment);
+        }
+        if let Some(moment) = now.checked_sub(SURPLUS_READER_TIMEOUT) {
+            drop(self.open.take_surplus_readers(moment));
+        }
     }
 
-    /// Records new commits in the histories, so that a crash loses the times of at most one minute.
+    /// Records new commits of some databases in the histories. Each has its turn in one of [`HISTORY_TURNS`] calls, so that not all are
+    /// written at once.
     pub fn record_history(&self) {
-        let open: Vec<Arc<Database>> = {
-            let open = self.lock();
-            let databases = open.entries.values().map(|entry| &entry.database);
-            databases.map(Arc::clone).collect()
-        };
-        open.iter().for_each(|database| database.record_history());
+        let turn = self.history_turn.fetch_add(1, Ordering::Relaxed) % HISTORY_TURNS;
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        self.record_history_of(|id| hasher.hash_one(id) % HISTORY_TURNS == turn);
+    }
+
+    fn record_history_of(&self, is_due: impl Fn(&BackendId) -> bool) {
+        let due = self.open.list(is_due);
+        due.iter().for_each(|database| database.record_history());
+    }
+
+    /// Records new commits of all databases in the histories.
+    #[cfg(test)]
+    pub(super) fn record_all_histories(&self) {
+        self.record_history_of(|_| true);
     }
 
     /// Closes all databases, once their jobs have ended. Blocks.
     pub fn close_all(&self) {
-        let entries: Vec<OpenDatabaseEntry> = self.lock().entries.drain().map(|(_, e)| e).collect();
-        drop(entries);
+        self.open.close_all();
     }
 
     /// Waits until all databases that are being closed are closed. Blocks.
@@ -425,22 +424,6 @@ impl Databases {
     /// Number of open databases.
     #[cfg(test)]
     pub(super) fn open_count(&self) -> usize {
-        self.lock().entries.len()
+        self.open.count()
     }
-
-    fn lock(&self) -> MutexGuard<'_, OpenDatabases> {
-        lock(&self.open)
-    }
-}
-
-/// Takes out the database that was used longest ago, but none in use: then more than the bound stay open.
-fn take_least_recent(
-    open: &mut HashMap<BackendId, OpenDatabaseEntry>,
-) -> Option<OpenDatabaseEntry> {
-    let oldest = open
-        .iter()
-        .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
-        .min_by_key(|(_, entry)| entry.last_used)
-        .map(|(id, _)| *id)?;
-    open.remove(&oldest)
 }

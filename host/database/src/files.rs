@@ -12,8 +12,9 @@ use svc_base::ids::BackendId;
 
 /// The name of every database file.
 pub(super) const DATABASE_FILE: &str = "default.db";
-/// Seconds within which two writes may have one stamp, with some to spare.
-const STAMP_SECONDS: i64 = 3;
+/// Seconds after which a write is seen by readers, and a later one has another stamp: a commit is seen once it is synced, for which a
+/// disk may take long.
+const STAMP_SECONDS: i64 = 30;
 /// The name of its write-ahead log. The `-shm` file beside it is only shared memory.
 pub(super) const LOG_FILE: &str = "default.db-wal";
 
@@ -44,8 +45,8 @@ impl FileStamp {
 }
 
 impl FileStamps {
-    /// Whether the last write was so long before a time that a later one has another stamp: file systems stamp in steps of milliseconds,
-    /// some in seconds.
+    /// Whether the last write was so long before a time that all of it is seen, and a later one has another stamp: file systems stamp in
+    /// steps of milliseconds, some in seconds.
     pub fn are_older_than(&self, now: Timestamp) -> bool {
         let stamps = [Some(self.database), self.log];
         let newest = stamps.iter().flatten().map(|stamp| stamp.written.0).max();

@@ -17,6 +17,22 @@ pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of a migration, in multiples of a statement's.
 pub(super) const MIGRATION_BUDGET_FACTOR: u32 = 5;
 
+/// Part of the kept databases that may be open beyond them, while databases are in use or being closed.
+const SURPLUS_DIVISOR: u64 = 4;
+/// Databases that may be open beyond the kept ones at least.
+const LEAST_SURPLUS: u64 = 16;
+
+/// Returns how many databases may be open where so many are kept.
+pub const fn most_open_databases(kept: u64) -> u64 {
+    let part = kept / SURPLUS_DIVISOR;
+    let surplus = if part < LEAST_SURPLUS {
+        LEAST_SURPLUS
+    } else {
+        part
+    };
+    kept.saturating_add(surplus)
+}
+
 /// Limits of the databases of an installation.
 #[derive(Clone, Copy, Debug)]
 pub struct DatabaseLimits {
@@ -30,6 +46,8 @@ pub struct DatabaseLimits {
     pub database_bytes: u64,
     /// Bytes of a database's history; 0 keeps none.
     pub history_bytes: u64,
+    /// Databases that are kept open.
+    pub open_databases: u64,
     /// Free disk in bytes, below which no history is recorded.
     pub free_disk_bytes: u64,
 }

@@ -62,6 +62,17 @@ impl ReaderPool {
         }
     }
 
+    /// Takes the idle readers but the one that was used last.
+    pub(super) fn take_surplus(&self) -> Vec<TenantConnection> {
+        let mut readers = lock(&self.0);
+        let Some(last) = readers.idle.pop() else {
+            return Vec::new();
+        };
+        let surplus = std::mem::replace(&mut readers.idle, vec![last]);
+        readers.open -= surplus.len();
+        surplus
+    }
+
     /// Closes the idle readers.
     pub(super) fn close(&self) {
         *lock(&self.0) = PoolState::default();

@@ -61,7 +61,7 @@ pub const DATA_DIRECTORY_LAYOUT: DirectoryLayout = DirectoryLayout {
         "tls",
         "lock",
     ],
-    is_vast: true,
+    skips_closed_directories: true,
 };
 
 /// Journal of a restore, which exists from its commit to its end.

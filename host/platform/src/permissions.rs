@@ -30,8 +30,8 @@ pub struct DirectoryLayout {
     pub prefixes: &'static [&'static str],
     /// Entries that the running user must own.
     pub owned: &'static [&'static str],
-    /// Whether there are so many files that those below a closed directory are left as they are: nobody reaches them there.
-    pub is_vast: bool,
+    /// Whether files below a closed directory are left as they are: nobody reaches them there, and there may be very many.
+    pub skips_closed_directories: bool,
 }
 
 impl DirectoryLayout {
@@ -80,7 +80,7 @@ pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Op
         }
         let is_open = |found: &Metadata| found.mode() & OTHERS_MODE != 0;
         was_open |= is_open(&found) && is_open(&entry) && !entry.is_symlink();
-        restrict_below(&path, &entry, layout.is_vast)?;
+        restrict_below(&path, &entry, layout.skips_closed_directories)?;
     }
     Ok(was_open.then_some(found.mode() & 0o7777))
 }
@@ -144,7 +144,11 @@ fn check_owner(found: &Metadata, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn restrict_below(path: &Path, found: &Metadata, is_vast: bool) -> anyhow::Result<()> {
+fn restrict_below(
+    path: &Path,
+    found: &Metadata,
+    skips_closed_directories: bool,
+) -> anyhow::Result<()> {
     let mut open: Vec<(PathBuf, Metadata)> = vec![(path.to_owned(), found.clone())];
     let user = rustix::process::geteuid().as_raw();
     while let Some((path, found)) = open.pop() {
@@ -153,7 +157,7 @@ fn restrict_below(path: &Path, found: &Metadata, is_vast: bool) -> anyhow::Resul
             continue;
         }
         restrict_one(&path, &found)?;
-        if found.is_dir() && !(is_vast && found.mode() & OTHERS_MODE == 0) {
+        if found.is_dir() && !(skips_closed_directories && found.mode() & OTHERS_MODE == 0) {
             open.extend(directory_entries(&path)?);
         }
     }
@@ -204,7 +208,7 @@ mod tests {
         names: &["control.db", "content"],
         prefixes: &["before-"],
         owned: &["control.db"],
-        is_vast: false,
+        skips_closed_directories: false,
     };
 
     fn mode(path: &Path) -> u32 {
@@ -260,7 +264,7 @@ mod tests {
             set(&at(directory), its_mode);
         }
         let layout = DirectoryLayout {
-            is_vast: true,
+            skips_closed_directories: true,
             ..LAYOUT
         };
         restrict(root.path(), &layout).unwrap();

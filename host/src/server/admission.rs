@@ -8,9 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
 
-use crate::config::Limits;
+use crate::config::{Limits, OpenFileShares};
 use crate::http::client_ip::ClientIp;
 use svc_base::CountsByKey;
+
+/// Part of the connections that one client may have where the limit of files is what bounds them.
+const CLIENT_DIVISOR: u64 = 4;
+/// Part of the connections that is reserved where the limit of files is what bounds them.
+const RESERVED_DIVISOR: u64 = 8;
 
 /// Maximum numbers of connections.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +43,25 @@ impl ConnectionLimits {
             per_network: cap.per_client.max(per_client),
             unreserved: cap.strangers,
             total: cap.whole,
+        }
+    }
+
+    /// Bounds the numbers by the files that the process may have open for connections.
+    fn within(self, shares: OpenFileShares, open_databases: u64) -> Self {
+        let files = shares.connections;
+        if files < self.total || shares.databases < open_databases {
+            tracing::info!(
+                connections = files,
+                databases = shares.databases,
+                "the limit of open files bounds connections and open databases: raise it (`LimitNOFILE=`), or lower `open_databases`"
+            );
+        }
+        let of_client = files / CLIENT_DIVISOR;
+        Self {
+            per_client: self.per_client.min(of_client),
+            per_network: self.per_network.min(of_client),
+            unreserved: self.unreserved.min(files - files / RESERVED_DIVISOR),
+            total: self.total.min(files),
         }
     }
 }
@@ -69,7 +93,8 @@ impl ConnectionCounts {
     /// Makes the admission with the configured limits.
     pub(super) fn new(limits: &Limits, proxies: &[IpNet]) -> Self {
         Self {
-            limits: ConnectionLimits::new(limits),
+            limits: ConnectionLimits::new(limits)
+                .within(OpenFileShares::of_process(limits), limits.open_databases),
             proxies: proxies.to_vec(),
             open: Mutex::default(),
         }

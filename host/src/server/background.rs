@@ -158,11 +158,8 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
             app.visitors.forget_old_tickets();
             app.backends.update_owners().await
         };
-        DatabaseOwner SWEEP_INTERVAL "closing idle databases" async |app| {
-            app.backends.close_idle();
-            Ok(())
-        };
-        DatabaseOwner TIDY_INTERVAL "recording histories" async |app| {
+        DatabaseOwner SWEEP_INTERVAL "closing idle databases" async |app| app.backends.close_idle().await;
+        DatabaseOwner SWEEP_INTERVAL "recording histories" async |app| {
             app.backends.record_history();
             Ok(())
         };

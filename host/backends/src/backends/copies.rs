@@ -16,7 +16,7 @@ use svc_database::{BackupSourceDatabase, DatabasesDirectory, FileStamps};
 /// Rounds of copies before the moment, of which each copies what has changed since the one before.
 const MAX_ROUNDS: usize = 3;
 /// Databases that may be held at the moment without another round.
-const FEW_DATABASES: usize = 64;
+const MAX_HELD: usize = 64;
 
 /// Lists the databases of all backends.
 ///
@@ -67,7 +67,7 @@ impl DatabaseCopies {
             let ids = control.read_blocking(store::ids)?;
             let all = ids.len() as u64;
             let changed: Vec<BackendId> = ids.into_iter().filter(|id| !self.is_same(id)).collect();
-            if !self.copied.is_empty() && changed.len() <= FEW_DATABASES {
+            if !self.copied.is_empty() && changed.len() <= MAX_HELD {
                 break;
             }
             let mut done = all - changed.len() as u64;

@@ -464,11 +464,12 @@ impl Backends {
     }
 
     /// Closes idle databases. In a cluster their places are given back once they are closed.
-    pub fn close_idle(&self) {
-        self.databases.close_idle();
+    pub async fn close_idle(&self) -> anyhow::Result<()> {
+        let databases = Arc::clone(&self.databases);
+        Ok(tokio::task::spawn_blocking(move || databases.close_idle()).await?)
     }
 
-    /// Copies new commits of open databases into their histories.
+    /// Copies new commits of open databases into their histories, for each of them once a minute where this is called once a second.
     pub fn record_history(&self) {
         self.databases.record_history();
     }

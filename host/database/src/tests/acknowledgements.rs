@@ -2,8 +2,9 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::Mutex;
+use std::sync::{Barrier, Mutex};
 use std::task::Poll;
+use std::thread;
 
 use svc_base::positions::{AcknowledgeFn, CommitPosition, Durable};
 use svc_base::sync::lock;
@@ -369,5 +370,25 @@ async fn commits_are_numbered_from_elsewhere_with_and_without_a_history() {
         assert_eq!(numbers.await.unwrap(), (102, recorded));
         let report = check_integrity(shared.databases.files(), &id).unwrap();
         assert_eq!(report.damage, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn calls_that_open_a_database_at_once_share_its_acknowledgements() {
+    let shared = SharedFixture::new().await;
+    for round in 2..12 {
+        shared.databases.close_all();
+        let begin = Barrier::new(8);
+        let get = || {
+            begin.wait();
+            shared.databases.get(shared.id).unwrap()
+        };
+        let opened: Vec<_> = thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(opened.iter().all(|one| Arc::ptr_eq(one, &opened[0])));
+        drop(opened);
+        shared.insert_acknowledged(&format!("{round}"), round).await;
     }
 }

@@ -182,13 +182,96 @@ async fn the_log_stays_short() {
 
 #[tokio::test]
 async fn idle_databases_make_room() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 8).await;
     let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    for _ in 0..MAX_OPEN_DATABASES + 8 {
+    for _ in 0..40 {
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         fixture.databases.create(id, script(SCHEMA)).await.unwrap();
         drop(fixture.databases.get(id).unwrap());
-        assert!(fixture.databases.open_count() <= MAX_OPEN_DATABASES);
+        assert!(fixture.databases.open_count() <= 8);
     }
     fixture.run("SELECT 1", false).await.unwrap();
+}
+
+#[tokio::test]
+async fn databases_in_use_are_not_closed_and_have_a_bound() {
+    let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 8).await;
+    let clock = Clock::manual(Timestamp(1_795_262_400_000));
+    let (mut used, mut refused) = (Vec::new(), None);
+    while refused.is_none() {
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
+        match fixture.databases.get(id) {
+            Ok(database) => used.push(database),
+            Err(error) => refused = Some((id, error)),
+        }
+    }
+    let (refused, error) = refused.unwrap();
+    assert!(matches!(error, StatementRunError::Busy), "{error:?}");
+    assert_eq!(used.len(), 24, "a quarter more, and sixteen at least");
+    drop(used);
+    fixture.databases.close_all();
+    drop(fixture.databases.get(refused).unwrap());
+}
+
+#[tokio::test]
+async fn a_call_waits_until_there_is_room_for_its_database() {
+    let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 8).await;
+    let clock = Clock::manual(Timestamp(1_795_262_400_000));
+    let mut ids = Vec::new();
+    for _ in 0..25 {
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
+        ids.push(id);
+    }
+    let last = ids.pop().unwrap();
+    let get = |id: &BackendId| fixture.databases.get(*id).unwrap();
+    let mut used: Vec<_> = ids.iter().map(get).collect();
+    let databases = Arc::clone(&fixture.databases);
+    let call = tokio::spawn(async move { databases.load(last).await.map(drop) });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!call.is_finished(), "all are in use");
+    drop(used.pop());
+    call.await.unwrap().unwrap();
+}
+
+async fn insert_more(databases: &Databases, id: BackendId) {
+    let call = StatementCall {
+        sql: "INSERT INTO notes (n) VALUES (7)".into(),
+        writes: true,
+        params: Vec::new(),
+    };
+    let database = databases.load(id).await.unwrap();
+    database.call(call, &Arc::default()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_are_opened_and_closed_in_turns() {
+    let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 2).await;
+    let clock = Clock::manual(Timestamp(1_795_262_400_000));
+    let mut ids = Vec::new();
+    for _ in 0..30 {
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
+        ids.push(id);
+    }
+    let tasks = (0..8).map(|task| {
+        let (databases, ids) = (Arc::clone(&fixture.databases), ids.clone());
+        tokio::spawn(async move {
+            for call in 0..60 {
+                insert_more(&databases, ids[(call * 7 + task * 11) % ids.len()]).await;
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let mut rows = 0;
+    for id in ids {
+        let database = fixture.databases.load(id).await.unwrap();
+        let count = "SELECT count(*) FROM notes WHERE n = 7";
+        let counted = database.inspect(move |c| c.query_row(count, [], |row| row.get::<_, i64>(0)));
+        rows += counted.await.unwrap();
+    }
+    assert_eq!(rows, 480);
 }

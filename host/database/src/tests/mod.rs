@@ -9,7 +9,6 @@ mod shipping;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::databases::MAX_OPEN_DATABASES;
 use super::values::Value;
 use super::*;
 use svc_base::Stopwatch;
@@ -56,6 +55,7 @@ impl Default for DatabaseLimits {
             statement_ms: 2000,
             database_bytes: 5 << 20,
             history_bytes: 64 << 20,
+            open_databases: 256,
             free_disk_bytes: 100 << 20,
         }
     }

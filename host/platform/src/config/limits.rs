@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
+use super::OpenFileShares;
+
 /// Smallest memory limit of a rendering call, in bytes. It is the sandbox's, as `guests` makes sure.
 pub const MIN_RENDER_MEMORY: u64 = 8 << 20;
 /// Smallest memory limit of a judging call, in bytes. It is the sandbox's, too.
@@ -161,6 +163,8 @@ limits! {
     active_deployments = 5_000, 0;
     /// Backends at once.
     backends = 250, 0;
+    /// Databases that are kept open. A call of another one closes the one that was used longest ago.
+    open_databases = 256, 16;
     /// Free disk below which nothing new is taken, in bytes.
     free_disk_bytes = 104_857_600, 0;
     /// Free disk beyond that which is kept for owners: callers without a credential publish nothing new below it, in bytes.
@@ -278,7 +282,7 @@ impl Limits {
         }
     }
 
-    /// Returns the limits of tenants' databases.
+    /// Returns the limits of tenants' databases, of which no more are open than this process has files for.
     pub fn database_limits(&self) -> svc_database::DatabaseLimits {
         svc_database::DatabaseLimits {
             query_rows: self.query_rows,
@@ -286,6 +290,7 @@ impl Limits {
             statement_ms: self.statement_ms,
             database_bytes: self.database_bytes,
             history_bytes: self.history_bytes,
+            open_databases: OpenFileShares::of_process(self).databases,
             free_disk_bytes: self.free_disk_bytes,
         }
     }

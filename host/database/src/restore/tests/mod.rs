@@ -328,7 +328,7 @@ async fn a_busy_day_keeps_within_its_bounds() {
             fixture.write(&sql).await;
         }
         fixture.clock.advance(Duration::from_secs(300));
-        fixture.databases.record_history();
+        fixture.databases.record_all_histories();
         if step % 24 == 23 {
             fixture.databases.prune_histories().await.unwrap();
             let past = fixture
