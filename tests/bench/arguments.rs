@@ -16,6 +16,8 @@ pub(crate) struct Arguments {
     pub(crate) page: Option<String>,
     /// Number of nodes that are killed to see another one take over.
     pub(crate) takeovers: Option<usize>,
+    /// Number of databases of a server that has very many.
+    pub(crate) databases: Option<usize>,
     pub(crate) nginx: Option<PathBuf>,
     pub(crate) nats: Option<PathBuf>,
     pub(crate) pocketbase: Option<PathBuf>,
@@ -49,9 +51,14 @@ impl Arguments {
                     let number = words.next().and_then(|number| number.parse::<usize>().ok());
                     read.takeovers = Some(number.context("--takeovers needs a number, as in 100")?);
                 }
+                "--databases" => {
+                    let number = words.next().and_then(|number| number.parse::<usize>().ok());
+                    read.databases =
+                        Some(number.context("--databases needs a number, as in 2000")?);
+                }
                 part if parts.contains(&part) => read.parts.push(word),
                 other => bail!(
-                    "unknown argument {other}: give any of {parts:?}, --page KB, --takeovers N, --svc PATH, --before PATH, --nginx PATH, --nats PATH or --pocketbase PATH"
+                    "unknown argument {other}: give any of {parts:?}, --page KB, --takeovers N, --databases N, --svc PATH, --before PATH, --nginx PATH, --nats PATH or --pocketbase PATH"
                 ),
             }
         }

@@ -125,8 +125,9 @@ pub(crate) fn once(
     })
 }
 
-async fn send(
-    mut stream: TcpStream,
+/// Sends requests one after the other, each `pause` after the one before where there is one; returns the microseconds that each took.
+pub(crate) async fn send(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     requests: Vec<Vec<u8>>,
     pause: Option<Duration>,
 ) -> anyhow::Result<Vec<f64>> {
@@ -168,7 +169,7 @@ async fn send_request(
     Ok(latencies)
 }
 
-async fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> anyhow::Result<()> {
+async fn write_all(stream: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> anyhow::Result<()> {
     while !bytes.is_empty() {
         let written =
             std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, bytes)).await?;
@@ -178,7 +179,7 @@ async fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> anyhow::Result<(
 }
 
 async fn read_answer(
-    stream: &mut TcpStream,
+    stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut [u8],
     expected: u16,
 ) -> anyhow::Result<()> {
@@ -212,7 +213,7 @@ async fn read_answer(
     Ok(())
 }
 
-async fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<usize> {
+async fn read(stream: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> anyhow::Result<usize> {
     let mut into = ReadBuf::new(buffer);
     std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut into)).await?;
     match into.filled().len() {

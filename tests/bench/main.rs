@@ -11,9 +11,11 @@ mod beside_rooms;
 mod calls;
 mod client;
 mod cluster;
+mod density;
 mod domains;
 mod earlier_build;
 mod guests;
+mod handshakes;
 mod history;
 mod items;
 mod live;
@@ -81,6 +83,9 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("sites", sites::measure),
     ("domains", |run, goals| domains::measure(&run.bench, goals)),
+    ("handshakes", |run, goals| {
+        handshakes::measure(&run.bench, goals)
+    }),
     ("uploads", uploads::measure),
     ("backend", |run, goals| {
         backend::measure(&run.bench, run.before.as_ref(), goals)
@@ -106,6 +111,9 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("crowd", |run, goals| {
         many_databases::measure(&run.bench, goals)
+    }),
+    ("density", |run, goals| {
+        density::measure(&run.bench, run.arguments.databases, goals)
     }),
     ("rooms", rooms::measure),
     ("rooms-steady", rooms::measure_steady),

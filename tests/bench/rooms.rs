@@ -149,7 +149,7 @@ fn compare_at_steady_load(
 
 /// A server with a page `rooms`, and its owner.
 pub(crate) fn start_ours(bench: &Bench, data: &str) -> anyhow::Result<(Running, Owner)> {
-    let (svc, credential) = bench.start_owned_with(data, LIMITS)?;
+    let (svc, credential) = bench.start_owned_behind_proxies(data, LIMITS)?;
     let mut owner = Owner::new(&svc, &credential)?;
     owner.create_project("rooms")?;
     let backend = json!({ "ddl": "CREATE TABLE notes (id INTEGER PRIMARY KEY)", "realtime": true });

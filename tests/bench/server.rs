@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
+use svc_tests::tls::CertificateFiles;
 
 use super::client::Client;
 use super::{minimal, minimal_ledger, minimal_rooms, minimal_sql};
@@ -145,6 +146,13 @@ impl Bench {
         Ok(serde_json::from_str(&self.run_for_output(data, command)?)?)
     }
 
+    /// A command on a data directory.
+    pub(crate) fn command(&self, data: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.svc);
+        command.args(words).arg("--data").arg(self.directory(data));
+        command
+    }
+
     /// Runs a command on a data directory, and returns its output.
     fn run_for_output(&self, data: &str, mut command: Command) -> anyhow::Result<String> {
         command.arg("--data").arg(self.directory(data));
@@ -204,14 +212,13 @@ impl Bench {
         self.with_settings(data, &lines)?.start_owned(data)
     }
 
-    /// Starts a server that trusts its clients as proxies, and does not limit previews and passwords.
+    /// Starts a server with some more limits that trusts its clients as proxies, whose connections it does not count.
     pub(crate) fn start_owned_behind_proxies(
         &self,
         data: &str,
+        limits: &str,
     ) -> anyhow::Result<(Running, String)> {
-        let lines = format!(
-            "trusted_proxies = [\"127.0.0.0/8\"]\n{SETTINGS}preview_per_minute = 1000000\npreview_burst = 1000000\nauth_per_minute = 1000000\nauth_burst = 1000000\n"
-        );
+        let lines = format!("trusted_proxies = [\"127.0.0.0/8\"]\n{SETTINGS}{limits}");
         self.with_settings(data, &lines)?.start_owned(data)
     }
 
@@ -225,6 +232,20 @@ impl Bench {
             "sites_domain = \"pages.bench.net\"\n[domains]\nresolver = \"{dns}\"\n{SETTINGS}domains_free = 1000000\n"
         );
         self.with_settings(data, &lines)?.start_owned(data)
+    }
+
+    /// Starts a server that speaks HTTPS as `localhost`, with a certificate that it shows for every name.
+    pub(crate) fn start_https(
+        &self,
+        data: &str,
+        pair: &CertificateFiles,
+    ) -> anyhow::Result<Running> {
+        let (cert, key) = (pair.cert(), pair.key());
+        let lines = format!(
+            "https = true\nbase_url = \"https://localhost\"\ntls_cert = {cert:?}\ntls_key = {key:?}\n{SETTINGS}"
+        );
+        self.with_settings(&format!("{data}-https"), &lines)?
+            .start_svc(data)
     }
 
     /// Makes servers with more lines of settings.
@@ -316,6 +337,7 @@ impl Running {
         let said = line.trim();
         let address = said
             .strip_prefix("ready http://")
+            .or(said.strip_prefix("ready https://"))
             .or(said.strip_prefix("standby http://"))
             .and_then(|a| a.parse().ok());
         let Some(address) = address else {
@@ -375,14 +397,14 @@ impl Running {
 
     /// Memory in use now and at its most, in megabytes.
     pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let megabytes = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
-            Some(kilobytes / 1024.0)
-        };
-        let now = megabytes("VmRSS:").context("no VmRSS")?;
-        Ok((now, megabytes("VmHWM:").context("no VmHWM")?))
+        let now = memory_of(self.child.id(), "VmRSS:").context("no VmRSS")?;
+        let most = memory_of(self.child.id(), "VmHWM:").context("no VmHWM")?;
+        Ok((now, most))
+    }
+
+    /// Number of open files, sockets among them.
+    pub(crate) fn open_files(&self) -> anyhow::Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
     }
 
     /// Resets the peak of the memory in use.
@@ -399,6 +421,19 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Most memory of a process until now, in megabytes; `None` once it has ended.
+pub(crate) fn peak_memory_of(process: u32) -> Option<f64> {
+    memory_of(process, "VmHWM:")
+}
+
+/// A line of a process's status, in megabytes.
+fn memory_of(process: u32, name: &str) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes / 1024.0)
 }
 
 /// Processor time of a process, by its id or `self`.
