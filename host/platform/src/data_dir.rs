@@ -61,7 +61,7 @@ pub const DATA_DIRECTORY_LAYOUT: DirectoryLayout = DirectoryLayout {
         "tls",
         "lock",
     ],
-    skips_closed_directories: true,
+    vast: &["backends", "content"],
 };
 
 /// Journal of a restore, which exists from its commit to its end.

@@ -30,8 +30,8 @@ pub struct DirectoryLayout {
     pub prefixes: &'static [&'static str],
     /// Entries that the running user must own.
     pub owned: &'static [&'static str],
-    /// Whether files below a closed directory are left as they are: nobody reaches them there, and there may be very many.
-    pub skips_closed_directories: bool,
+    /// Entries that may have very many files: below a closed directory of theirs, where nobody reaches them, files are left as they are.
+    pub vast: &'static [&'static str],
 }
 
 impl DirectoryLayout {
@@ -80,7 +80,7 @@ pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Op
         }
         let is_open = |found: &Metadata| found.mode() & OTHERS_MODE != 0;
         was_open |= is_open(&found) && is_open(&entry) && !entry.is_symlink();
-        restrict_below(&path, &entry, layout.skips_closed_directories)?;
+        restrict_below(&path, &entry, layout.vast.contains(&name.as_str()))?;
     }
     Ok(was_open.then_some(found.mode() & 0o7777))
 }
@@ -144,11 +144,7 @@ fn check_owner(found: &Metadata, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn restrict_below(
-    path: &Path,
-    found: &Metadata,
-    skips_closed_directories: bool,
-) -> anyhow::Result<()> {
+fn restrict_below(path: &Path, found: &Metadata, is_vast: bool) -> anyhow::Result<()> {
     let mut open: Vec<(PathBuf, Metadata)> = vec![(path.to_owned(), found.clone())];
     let user = rustix::process::geteuid().as_raw();
     while let Some((path, found)) = open.pop() {
@@ -157,7 +153,7 @@ fn restrict_below(
             continue;
         }
         restrict_one(&path, &found)?;
-        if found.is_dir() && !(skips_closed_directories && found.mode() & OTHERS_MODE == 0) {
+        if found.is_dir() && !(is_vast && found.mode() & OTHERS_MODE == 0) {
             open.extend(directory_entries(&path)?);
         }
     }
@@ -208,7 +204,7 @@ mod tests {
         names: &["control.db", "content"],
         prefixes: &["before-"],
         owned: &["control.db"],
-        skips_closed_directories: false,
+        vast: &[],
     };
 
     fn mode(path: &Path) -> u32 {
@@ -264,7 +260,7 @@ mod tests {
             set(&at(directory), its_mode);
         }
         let layout = DirectoryLayout {
-            skips_closed_directories: true,
+            vast: &["content", "before-restore"],
             ..LAYOUT
         };
         restrict(root.path(), &layout).unwrap();

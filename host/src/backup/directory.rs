@@ -35,7 +35,7 @@ pub(super) const BACKUP_LAYOUT: DirectoryLayout = DirectoryLayout {
     prefixes: &[STATE_PREFIX, ".backup.json"],
     owned: &[MANIFEST_FILE, LOCK_FILE],
     // Copies of a backup are made with the modes of its files.
-    skips_closed_directories: false,
+    vast: &[],
 };
 
 /// The directory of a backup, locked until it is dropped.
