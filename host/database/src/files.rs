@@ -18,7 +18,7 @@ const STAMP_SECONDS: i64 = 30;
 /// The name of its write-ahead log. The `-shm` file beside it is only shared memory.
 pub(super) const LOG_FILE: &str = "default.db-wal";
 
-/// What the files of a database looked like: with equal ones nothing has been written meanwhile, if they were old enough before.
+/// Sizes and times of a database's files: with equal ones nothing has been written meanwhile, if they were old enough before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamps {
     database: FileStamp,

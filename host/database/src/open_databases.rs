@@ -41,7 +41,7 @@ struct SharedState {
     changed: Condvar,
     /// A database is closed, so that another one may be opened.
     has_room: Notify,
-    /// Who has it looks for room.
+    /// Held by the one caller that looks for room.
     turn: tokio::sync::Mutex<()>,
 }
 
