@@ -1,9 +1,7 @@
 //! Tests of commits that another machine acknowledges later: everybody who may see one waits for that.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Barrier, Mutex};
-use std::task::Poll;
 use std::thread;
 
 use svc_base::positions::{AcknowledgeFn, CommitPosition, Durable};
@@ -154,18 +152,6 @@ impl SharedFixture {
 
 fn insert(text: &str) -> String {
     format!("INSERT INTO notes (text) VALUES ('{text}') RETURNING id")
-}
-
-/// Whether a call has no answer yet.
-async fn waits<F: Future>(call: &mut Pin<&mut F>) -> bool {
-    for _ in 0..50 {
-        let look = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending()));
-        if !look.await {
-            return false;
-        }
-        tokio::task::yield_now().await;
-    }
-    true
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Bounds of statements: time, temporary space, the log, and neighbours in a commit.
 
+use std::pin::pin;
+
 use super::*;
 
 const ENDLESS: &str =
@@ -217,22 +219,14 @@ async fn databases_in_use_are_not_closed_and_have_a_bound() {
 #[tokio::test]
 async fn a_call_waits_until_there_is_room_for_its_database() {
     let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 8).await;
-    let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    let mut ids = Vec::new();
-    for _ in 0..25 {
-        let id = BackendId::new(&clock, &Random::system()).unwrap();
-        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
-        ids.push(id);
-    }
+    let mut ids = fixture.create_more(25).await;
     let last = ids.pop().unwrap();
     let get = |id: &BackendId| fixture.databases.get(*id).unwrap();
     let mut used: Vec<_> = ids.iter().map(get).collect();
-    let databases = Arc::clone(&fixture.databases);
-    let call = tokio::spawn(async move { databases.load(last).await.map(drop) });
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!call.is_finished(), "all are in use");
+    let mut call = pin!(fixture.databases.load(last));
+    assert!(waits(&mut call).await, "all are in use");
     drop(used.pop());
-    call.await.unwrap().unwrap();
+    drop(call.await.unwrap());
 }
 
 async fn insert_more(databases: &Databases, id: BackendId) {
@@ -248,13 +242,7 @@ async fn insert_more(databases: &Databases, id: BackendId) {
 #[tokio::test(flavor = "multi_thread")]
 async fn databases_are_opened_and_closed_in_turns() {
     let fixture = Fixture::with(SCHEMA, |limits| limits.open_databases = 2).await;
-    let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    let mut ids = Vec::new();
-    for _ in 0..30 {
-        let id = BackendId::new(&clock, &Random::system()).unwrap();
-        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
-        ids.push(id);
-    }
+    let ids = fixture.create_more(30).await;
     let tasks = (0..8).map(|task| {
         let (databases, ids) = (Arc::clone(&fixture.databases), ids.clone());
         tokio::spawn(async move {

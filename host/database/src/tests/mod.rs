@@ -6,7 +6,10 @@ mod limits;
 mod replicas;
 mod shipping;
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::values::Value;
@@ -106,6 +109,18 @@ impl Fixture {
         self.databases.migrate(self.id, script(sql)).await
     }
 
+    /// Makes further databases.
+    async fn create_more(&self, count: usize) -> Vec<BackendId> {
+        let clock = Clock::manual(Timestamp(1_795_262_400_000));
+        let mut ids = Vec::new();
+        for _ in 0..count {
+            let id = BackendId::new(&clock, &Random::system()).unwrap();
+            self.databases.create(id, script(SCHEMA)).await.unwrap();
+            ids.push(id);
+        }
+        ids
+    }
+
     /// Reads a number, as the platform.
     async fn number(&self, sql: &'static str) -> i64 {
         let database = self.databases.get(self.id).unwrap();
@@ -114,6 +129,18 @@ impl Fixture {
             .await
             .unwrap()
     }
+}
+
+/// Whether a call has no answer yet.
+async fn waits<F: Future>(call: &mut Pin<&mut F>) -> bool {
+    for _ in 0..50 {
+        let look = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending()));
+        if !look.await {
+            return false;
+        }
+        tokio::task::yield_now().await;
+    }
+    true
 }
 
 #[tokio::test]
