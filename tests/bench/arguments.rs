@@ -47,15 +47,8 @@ impl Arguments {
                 "--page" => {
                     read.page = Some(words.next().context("--page needs a size, as in 10")?);
                 }
-                "--takeovers" => {
-                    let number = words.next().and_then(|number| number.parse::<usize>().ok());
-                    read.takeovers = Some(number.context("--takeovers needs a number, as in 100")?);
-                }
-                "--databases" => {
-                    let number = words.next().and_then(|number| number.parse::<usize>().ok());
-                    read.databases =
-                        Some(number.context("--databases needs a number, as in 2000")?);
-                }
+                "--takeovers" => read.takeovers = Some(read_number(&mut words, &word)?),
+                "--databases" => read.databases = Some(read_number(&mut words, &word)?),
                 part if parts.contains(&part) => read.parts.push(word),
                 other => bail!(
                     "unknown argument {other}: give any of {parts:?}, --page KB, --takeovers N, --databases N, --svc PATH, --before PATH, --nginx PATH, --nats PATH or --pocketbase PATH"
@@ -84,4 +77,10 @@ impl Arguments {
         );
         Ok(svc)
     }
+}
+
+/// Reads the number that follows an argument.
+fn read_number(words: &mut impl Iterator<Item = String>, word: &str) -> anyhow::Result<usize> {
+    let number = words.next().and_then(|number| number.parse().ok());
+    number.with_context(|| format!("{word} needs a number, as in 100"))
 }

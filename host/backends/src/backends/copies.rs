@@ -35,8 +35,8 @@ pub struct DatabaseCopies {
     copied: HashMap<BackendId, Option<FileStamps>>,
     /// Databases that have changed since they were copied, opened before the moment.
     open: HashMap<BackendId, BackupSourceDatabase>,
-    /// Databases whose copies are not as they were at the moment.
-    stale: Vec<BackendId>,
+    /// Databases that are copied and were deleted before the moment.
+    deleted: Vec<BackendId>,
     /// Databases that are held as they were at the moment.
     held: Vec<(BackendId, BackupSourceDatabase)>,
 }
@@ -49,7 +49,7 @@ impl DatabaseCopies {
             to,
             copied: HashMap::new(),
             open: HashMap::new(),
-            stale: Vec::new(),
+            deleted: Vec::new(),
             held: Vec::new(),
         }
     }
@@ -130,9 +130,10 @@ impl DatabaseCopies {
         let ids = moment.read(store::ids)?;
         let (same, changed): (HashSet<_>, HashSet<_>) =
             ids.into_iter().partition(|id| self.is_same(id));
-        changed.into_iter().try_for_each(|id| self.hold_one(id))?;
-        let stale = self.copied.extract_if(|id, _| !same.contains(id));
-        self.stale.extend(stale.map(|(id, _)| id));
+        changed.iter().try_for_each(|id| self.hold_one(*id))?;
+        let others = self.copied.extract_if(|id, _| !same.contains(id));
+        let deleted = others.map(|(id, _)| id).filter(|id| !changed.contains(id));
+        self.deleted.extend(deleted);
         Ok(())
     }
 
@@ -157,7 +158,7 @@ impl DatabaseCopies {
     /// # Errors
     /// Errors of the databases or of the disk.
     pub fn finish(mut self, mut copied: impl FnMut()) -> anyhow::Result<Vec<BackendId>> {
-        for id in &self.stale {
+        for id in &self.deleted {
             self.to.remove(id)?;
         }
         let mut ids: Vec<BackendId> = self.copied.keys().copied().collect();
