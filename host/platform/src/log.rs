@@ -8,9 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::config::LogFormat;
 use svc_base::clock::{Clock, Timestamp};
@@ -33,14 +34,14 @@ pub struct LoggedError {
     pub text: String,
 }
 
-/// Starts the log. `SVC_LOG` is its filter, in the syntax of `tracing`; `info` by default.
+/// Starts the log. `SVC_LOG` is its filter: a level, and levels of modules, with commas between them; `info` by default.
 #[allow(
     clippy::disallowed_methods,
     reason = "the filter has a variable of its own, as loggers do"
 )]
 pub fn init(format: LogFormat) {
     let wanted = std::env::var("SVC_LOG").unwrap_or_default();
-    let filter = EnvFilter::builder().parse_lossy(directives(&wanted));
+    let (filter, unread) = filter(&wanted);
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
@@ -54,12 +55,34 @@ pub fn init(format: LogFormat) {
         .with(RecentErrorsLayer);
     // Fails if a log was started before, as by tests.
     let _ = log.try_init();
+    for directive in unread {
+        tracing::warn!(
+            directive,
+            "SVC_LOG: not a level, or a module with a level, as in svc=debug"
+        );
+    }
 }
 
-/// Composes the filter: the operator's directives after the defaults. The MCP library logs three lines a call, so only its errors are
-/// logged by default.
-fn directives(wanted: &str) -> String {
-    format!("info,rmcp=error,{ACCESS_TARGET}=info,{wanted}")
+/// Composes the filter, the operator's directives after the defaults, and returns the directives that cannot be read, too. The MCP
+/// library logs three lines a call, so only its errors are logged by default.
+fn filter(wanted: &str) -> (Targets, Vec<&str>) {
+    let mut filter = Targets::new()
+        .with_default(Level::INFO)
+        .with_target("rmcp", Level::ERROR)
+        .with_target(ACCESS_TARGET, Level::INFO);
+    let mut unread = Vec::new();
+    for directive in wanted.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+        match directive.parse::<Targets>() {
+            Ok(read) => {
+                if let Some(level) = read.default_level() {
+                    filter = filter.with_default(level);
+                }
+                filter = filter.with_targets(read);
+            }
+            Err(_) => unread.push(directive),
+        }
+    }
+    (filter, unread)
 }
 
 /// Returns the latest errors of this process, oldest first.
@@ -146,21 +169,30 @@ mod tests {
 
     #[test]
     fn the_library_is_silent_unless_it_is_named() {
-        let shown = |wanted: &str, target: &str| {
-            let filter = EnvFilter::builder()
-                .parse_lossy(directives(wanted))
-                .to_string();
-            let found = filter
-                .split(',')
-                .find(|one| one.starts_with(target))
-                .map(str::to_owned);
-            found.unwrap_or_else(|| panic!("{target} in {filter}"))
+        let shown = |wanted: &str, target: &str, level: Level| {
+            let (filter, unread) = filter(wanted);
+            assert!(unread.is_empty(), "{unread:?}");
+            filter.would_enable(target, &level)
         };
-        assert_eq!(shown("", "rmcp"), "rmcp=error");
-        assert_eq!(shown("debug", "rmcp"), "rmcp=error");
-        assert_eq!(shown("debug", "debug"), "debug");
-        assert_eq!(shown("svc=debug", "info"), "info");
-        assert_eq!(shown("rmcp=trace", "rmcp"), "rmcp=trace");
-        assert_eq!(shown("warn", "access"), "access=info");
+        assert!(shown("", "svc_api", Level::INFO));
+        assert!(!shown("", "svc_api", Level::DEBUG));
+        assert!(!shown("", "rmcp", Level::WARN));
+        assert!(!shown("debug", "rmcp::service", Level::WARN));
+        assert!(shown("debug", "rmcp::service", Level::ERROR));
+        assert!(shown("debug", "svc_api", Level::DEBUG));
+        assert!(shown("svc=debug", "svc_api::mcp", Level::DEBUG));
+        assert!(!shown("svc=debug", "hyper", Level::DEBUG));
+        assert!(shown("rmcp=trace", "rmcp", Level::TRACE));
+        assert!(shown("warn", ACCESS_TARGET, Level::INFO));
+        assert!(!shown("warn, access=off", ACCESS_TARGET, Level::ERROR));
+        assert!(!shown("off", "svc_api", Level::ERROR));
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_a_filter_is_told_and_the_rest_holds() {
+        let (filter, unread) = filter("svc=loud,[request]=debug,,svc_api=trace");
+        assert_eq!(unread, ["svc=loud", "[request]=debug"]);
+        assert!(filter.would_enable("svc_api", &Level::TRACE));
+        assert!(filter.would_enable("svc_pages", &Level::INFO));
     }
 }
