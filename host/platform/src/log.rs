@@ -71,7 +71,11 @@ fn filter(wanted: &str) -> (Targets, Vec<&str>) {
         .with_target("rmcp", Level::ERROR)
         .with_target(ACCESS_TARGET, Level::INFO);
     let mut unread = Vec::new();
-    for directive in wanted.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+    for directive in wanted
+        .split(',')
+        .map(str::trim)
+        .filter(|one| !one.is_empty())
+    {
         match directive.parse::<Targets>() {
             Ok(read) => {
                 if let Some(level) = read.default_level() {
