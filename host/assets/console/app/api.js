@@ -71,7 +71,7 @@ const operations = {
   restore_backend: 'POST /projects/{project}/backend/restore',
   export_backend: 'GET /projects/{project}/backend/export bytes',
   list_rooms: 'GET /projects/{project}/backend/rooms',
-  send_to_room: 'POST /projects/{project}/backend/rooms/{room}/messages',
+  send_to_room: 'POST /projects/{project}/backend/rooms/{room}/messages exact',
 
   list_catalog: 'GET /projects/{project}/payments/catalog',
   add_price: 'POST /projects/{project}/payments/catalog',
@@ -182,7 +182,8 @@ async function refusal(response, isOurs) {
     retryAfter: wait,
     request_id: fields.request_id ?? response.headers.get('X-Request-Id') ?? undefined,
   });
-  if (problem.status === 401 && isOurs) wire.ended();
+  // Other 401s are about the call: an action may want a visitor, say.
+  if (problem.code === 'unauthorized' && isOurs) wire.ended();
   return problem;
 }
 

@@ -7,7 +7,7 @@ import { Result } from 'app/result.js';
 import { write } from 'app/exact.js';
 import { asTyped, typeOf } from 'app/values.js';
 import { loadActions } from 'app/screens/actions.js';
-import { Binds, readBinds } from 'app/screens/sql.js';
+import { Binds, own, readBinds } from 'app/screens/sql.js';
 import { go, useDraft, useLoad, useRun } from 'app/load.js';
 import { Ask, Button, Fault, Field, Form, Screen, Table, Text, Time, html, options, say, spelled, useMay } from 'app/ui.js';
 
@@ -26,17 +26,19 @@ function Call({ project, action, visitors, first }) {
   const [shown, show] = useState(null);
   const hints = Object.fromEntries(Object.entries(action.defaults).map(([name, value]) => [name, { value: { type: 'default', text: asTyped(value), natural: typeOf(value) }, text: `${write(value)}, if it is left out` }]));
   const run = useRun(async () => {
-    const given = action.params.filter((name) => (fields[name] ?? hints[name]?.value)?.type !== 'default');
+    const given = action.params.filter((name) => (own(fields, name) ?? own(hints, name)?.value)?.type !== 'default');
     const read = readBinds(given, fields);
     setErrors(read.errors);
     if (Object.keys(read.errors).length) return;
-    const visitor = visitors.find((one) => one.id === as);
-    const by = as === 'test' ? { user_id: userId, email: email || undefined } : visitor && { user_id: visitor.id, email: visitor.email ?? undefined, name: visitor.name ?? undefined };
+    const visitor = visitors.find((one) => one.id === as) ?? { id: as };
+    const by = as === 'test' ? { user_id: userId, email: email || undefined } : as && { user_id: visitor.id, email: visitor.email ?? undefined, name: visitor.name ?? undefined };
     const began = performance.now();
     const { results } = await call('call_actions', { project, body: { ops: [{ action: action.name, params: read.params }], as: by || undefined } });
     show({ result: results[0], took: Math.round(performance.now() - began), at: Date.now() });
   });
   const who = [['', 'Nobody'], ['test', 'A test id'], ...visitors.map((one) => [one.id, spelled(one.name ?? one.email ?? one.id)])];
+  // A link of the visitors' screen may name one who is not among the newest.
+  if (!who.some(([id]) => id === as)) who.push([as, as]);
   const mismatch = run.problem?.code === 'params_mismatch' ? Object.fromEntries([...(run.problem.missing ?? []), ...(run.problem.extra ?? [])].map((name) => [name, 'The statement and the call do not agree about this one.'])) : {};
   return html`<section class="card"><h2>Call it</h2>
     ${action.kind === 'write' && html`<p class="quiet">It writes, and the rows are real.</p>`}

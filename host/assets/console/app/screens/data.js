@@ -52,7 +52,7 @@ function Filter({ place, columns, filter, apply }) {
   </${Form}>`;
 }
 
-function Rows({ project, backend, name }) {
+function Rows({ project, backend, name, reload }) {
   const table = backend.schema.tables.find((one) => one.name === name);
   const isView = !table;
   const isFixed = isView || isOurs(name);
@@ -111,12 +111,12 @@ function Rows({ project, backend, name }) {
   const inAll = backend.inventory.tables.find((one) => one.name === name)?.rows;
   return html`
     ${!isView && html`<${Filter} place=${place} columns=${columns} filter=${view.filter} apply=${(filter) => go({ filter, offset: 0 })} />`}
-    <div class="over"><p class="quiet">${page ? (page.rows.length ? `Rows ${page.offset + 1} to ${page.offset + page.rows.length}` : 'No rows here') : ''}${inAll !== undefined && !view.filter ? ` of ${inAll.toLocaleString()}` : ''}${table && table.columns.length > maxColumns ? `; the first ${maxColumns} of ${count(table.columns.length, 'column')}` : ''}${isView ? '; a view is read only' : ''}${isOurs(name) ? '; the server keeps this table' : ''}.</p>
+    <div class="over"><p class="quiet">${page ? (page.rows.length ? `Rows ${page.offset + 1} to ${page.offset + page.rows.length}` : 'No rows here') : ''}${inAll !== undefined && !view.filter && !live ? ` of ${inAll.toLocaleString()}` : ''}${table && table.columns.length > maxColumns ? `; the first ${maxColumns} of ${count(table.columns.length, 'column')}` : ''}${isView ? '; a view is read only' : ''}${isOurs(name) ? '; the server keeps this table' : ''}.</p>
       <div class="actions"><${Switch} label="Live" on=${live} onChange=${setLive} />${!isFixed && html`<${Button} class="main" needs="editor" onClick=${() => setOpen({})}>Insert row</${Button}>`}</div></div>
     <${Fault} of=${problem} />
     ${content && html`<${Grid} caption="Rows" heads=${isFixed ? heads : [html`<span class="hidden">Row</span>`, ...heads]} sort=${sorted} content=${content} onPress=${(at) => setOpen({ key: keys(page.rows[at]) })} empty=${html`<p>${view.filter ? 'No row fits the filter.' : html`There are no rows. ${!isFixed && 'Insert the first one above, or have an action do it.'}`}</p>`} />`}
     ${page && html`<div class="actions"><${Button} off=${page.offset === 0} why="This is the first page." onClick=${() => go({ offset: Math.max(0, page.offset - page.size) })}>Previous page</${Button}><${Button} off=${!page.hasMore} why="This is the last page." onClick=${() => go({ offset: page.offset + page.size })}>Next page</${Button}></div>`}
-    ${open && html`<${Row} project=${project} table=${table} rowKey=${open.key} onClose=${() => setOpen(null)} onDone=${load} />`}`;
+    ${open && html`<${Row} project=${project} table=${table} rowKey=${open.key} onClose=${() => setOpen(null)} onDone=${() => Promise.all([load(), reload()])} />`}`;
 }
 
 export function Data({ project, query, about }) {
@@ -130,7 +130,7 @@ export function Data({ project, query, about }) {
         : !name
           ? html`<${Tables} project=${project} backend=${value} />`
           : isThere
-            ? html`<${Rows} key=${name} project=${project} backend=${value} name=${name} />`
+            ? html`<${Rows} key=${name} project=${project} backend=${value} name=${name} reload=${backend.reload} />`
             : html`<p class="banner">There is no table or view of this name. <a href=${`/p/${project}/data`}>See those that there are</a>.</p>`}</${Loaded}>
   </${Screen}>`;
 }

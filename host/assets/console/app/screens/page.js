@@ -1,5 +1,5 @@
 // One page: its source, its revisions, and what was ever live.
-import { useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { call, newKey } from 'app/api.js';
 import { dropDraft, keepDraft, readDraft } from 'app/session.js';
 import { Editor } from 'app/editor.js';
@@ -39,15 +39,30 @@ const kinds = { html: 'html', markdown: 'html' };
 function Source({ project, page, loaded, onDone }) {
   const { frontend, content, revisions } = loaded;
   const draft = `${project}:${page}:source`;
-  const [kept] = useState(() => readDraft(draft));
+  const live = { revision: content.revision_id ?? revisions.active_revision_id, sha256: content.content_sha256 };
+  const [kept] = useState(() => {
+    const one = readDraft(draft);
+    return one?.text === content.content ? undefined : one;
+  });
   const [text, setText] = useState(kept?.text ?? content.content);
   // A draft is made from the revision that its writer has read; what became live meanwhile is told, not overwritten.
-  const [base, setBase] = useState(kept?.base ?? { revision: content.revision_id ?? revisions.active_revision_id, sha256: content.content_sha256 });
+  const [base, setBase] = useState(kept?.base ?? live);
   const [note, setNote, dropNote] = useDraft(`${project}:${page}:message`);
   const [made, setMade] = useState(null);
   const isChanged = text !== content.content;
   const isStale = base.sha256 !== content.content_sha256;
   const sent = useRef({});
+  // The answer that was kept is shown first. An editor that nobody typed into follows what is live, and a text that went live is no draft.
+  const seen = useRef(content);
+  useLayoutEffect(() => {
+    const before = seen.current;
+    seen.current = content;
+    if (before.content_sha256 === content.content_sha256) return;
+    if (text !== before.content && text !== content.content) return;
+    setText(content.content);
+    setBase(live);
+    dropDraft(draft);
+  }, [content]);
   const type = (next) => {
     setText(next);
     if (next === content.content) dropDraft(draft);
@@ -65,6 +80,7 @@ function Source({ project, page, loaded, onDone }) {
     const answer = await call('create_revision', { project, page, body, key: sent.current.key });
     setMade(answer);
     dropNote();
+    keepDraft(draft, { text, base, isSaved: true });
     await onDone();
     say(answer.deduplicated ? 'A revision with this source is there already.' : 'Saved the draft. Nobody sees it yet.');
   });
@@ -77,13 +93,13 @@ function Source({ project, page, loaded, onDone }) {
   });
   const takeLive = () => {
     setText(content.content);
-    settle({ revision: content.revision_id, sha256: content.content_sha256 });
+    settle(live);
   };
   const problem = publish.problem ?? save.problem;
   return html`<div>
     ${frontend.state !== 'active' && html`<p class="banner">This page is ${frontend.state}.</p>`}
     ${isStale && isChanged && html`<div class="banner"><p>Somebody has published meanwhile. Your text is still here; it was made from an older source.</p><div class="actions"><${Button} onClick=${takeLive}>Take what is live</${Button}></div></div>`}
-    ${kept && !isStale && isChanged && html`<p class="quiet">This is what you typed before; it is not saved yet.</p>`}
+    ${kept && !kept.isSaved && !isStale && isChanged && html`<p class="quiet">This is what you typed before; it is not saved yet.</p>`}
     <${Editor} label="Source" value=${text} onChange=${type} kind=${kinds[frontend.type]} needs="editor" fault=${problem?.line ? problem : undefined} size="tall" />
     <${Field} label="Message" value=${note} onInput=${setNote} needs="editor" maxlength="1000" autocomplete="off" hint="Why, for those who read the history." />
     <${Fault} of=${problem} />

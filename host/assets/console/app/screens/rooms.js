@@ -1,6 +1,7 @@
 // Rooms: who is in them now, and a word of the owner's into one.
 import { useRef, useState } from 'preact/hooks';
 import { call } from 'app/api.js';
+import { Raw } from 'app/exact.js';
 import { loadBackend, NoDatabase } from 'app/project.js';
 import { useDraft, useLoad, usePoll, useRun } from 'app/load.js';
 import { Button, Fault, Field, Form, Loaded, Screen, Switch, Table, Text, count, html, say } from 'app/ui.js';
@@ -45,7 +46,7 @@ function Say({ project }) {
   const [data, setData] = useDraft(`${project}:say:data`);
   const isText = data.trim() !== '' && !isJson(data);
   const send = useRun(async () => {
-    const given = data.trim() === '' ? undefined : isText ? data : JSON.parse(data);
+    const given = data.trim() === '' ? undefined : isText ? data : new Raw(data);
     const { seq } = await call('send_to_room', { project, room, body: { type, data: given } });
     say(seq ? `Sent as message ${seq} of ${room}.` : `Nobody is in ${room}, so nobody got it.`);
   });

@@ -13,7 +13,15 @@ function Fields({ project, onDone }) {
   const save = useRun(async () => {
     const list = providers.split(/[\s,]+/).filter(Boolean);
     const had = project.allowed_providers ?? [];
-    const body = { name, description, home, allowed_providers: list.join() === had.join() ? undefined : list };
+    // Only what was changed here is sent: the rest may have been changed elsewhere.
+    const changed = (now, before) => (now === before ? undefined : now);
+    const body = {
+      name: changed(name, project.name),
+      description: changed(description, project.description ?? ''),
+      home: changed(home, project.home ?? ''),
+      allowed_providers: list.join() === had.join() ? undefined : list,
+    };
+    if (Object.values(body).every((value) => value === undefined)) return say('Nothing was changed.');
     const now = await call('update_project', { project: project.id, body });
     dropName(now.name);
     dropDescription(now.description ?? '');
@@ -22,7 +30,9 @@ function Fields({ project, onDone }) {
     await onDone();
     say('Saved.');
   });
-  const pages = [['', 'The oldest page'], ...project.members.map((page) => [page.slug, page.slug])];
+  const slugs = project.members.map((page) => page.slug);
+  const isGone = project.home && !slugs.includes(project.home);
+  const pages = [['', 'The oldest page'], ...(isGone ? [[project.home, `${project.home}, which is gone`]] : []), ...slugs.map((slug) => [slug, slug])];
   return html`<${Form} onSubmit=${save.run}>
     <${Field} label="Name" value=${name} onInput=${setName} required maxlength="100" needs="editor" autocomplete="off" hint="The address keeps the name that the project was made with." />
     <${Field} label="Description" as="textarea" rows="3" value=${description} onInput=${setDescription} maxlength="2000" needs="editor" />

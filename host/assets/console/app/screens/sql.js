@@ -17,11 +17,14 @@ const fresh = { type: 'auto', text: '', natural: 'auto' };
 /** Answers what SQL is completed from. */
 export const completions = (backend) => backend && Object.fromEntries(backend.schema.tables.map((table) => [table.name, table.columns.map((column) => column.name)]));
 
+/** A member by a name that somebody typed, which may be that of something every object has. */
+export const own = (of, name) => (Object.hasOwn(of, name) ? of[name] : undefined);
+
 /** Reads the values of binds; throws what is wrong, by the bind. */
 export function readBinds(names, fields) {
-  const [params, errors] = [{}, {}];
+  const [params, errors] = [Object.create(null), Object.create(null)];
   for (const name of names) {
-    const { type, text } = fields[name] ?? fresh;
+    const { type, text } = own(fields, name) ?? fresh;
     try {
       params[name] = typed(type, text);
     } catch (error) {
@@ -33,7 +36,7 @@ export function readBinds(names, fields) {
 
 export function Binds({ names, fields, onChange, errors, needs, hints = {}, more = [] }) {
   if (!names.length) return null;
-  return html`<${Parameters}>${names.map((name) => html`<${ValueField} key=${name} name=${name} value=${fields[name] ?? hints[name]?.value ?? fresh} types=${[...more, ...types]} error=${errors[name]} hint=${hints[name]?.text} needs=${needs} onChange=${(next) => onChange({ ...fields, [name]: next })} />`)}</${Parameters}>`;
+  return html`<${Parameters}>${names.map((name) => html`<${ValueField} key=${name} name=${name} value=${own(fields, name) ?? own(hints, name)?.value ?? fresh} types=${[...more, ...types]} error=${own(errors, name)} hint=${own(hints, name)?.text} needs=${needs} onChange=${(next) => onChange({ ...fields, [name]: next })} />`)}</${Parameters}>`;
 }
 
 const lastOnes = 20;

@@ -20,17 +20,15 @@ function Name({ workspace, detail, onDone }) {
 export function WorkspaceSettings({ workspace }) {
   const detail = useLoad(`workspace:${workspace}`, () => call('get_workspace', { workspace }));
   const [isEnding, end] = useState(false);
-  const [typed, type] = useState('');
   return html`<${Screen} title="Settings" about=${workspace}><${Loaded} load=${detail}>${(value) => html`<div class="narrow">
     <${Name} key=${value.display_name} workspace=${workspace} detail=${value} onDone=${detail.reload} />
     <section class="card"><h2>What it is</h2><dl><dt>Id</dt><dd><code>${value.id}</code></dd><dt>Slug</dt><dd><code>${value.slug}</code></dd><dt>Made</dt><dd><${Time} at=${value.created_at} /></dd><dt>Plan</dt><dd>${value.plan}</dd></dl></section>
     <section class="card end"><h2>The end of it</h2><p>All projects, members and keys go, too.</p><${Button} class="danger" needs="owner" onClick=${() => end(true)}>Delete workspace</${Button}></section>
-    ${isEnding && html`<${Ask} title="Delete workspace" onClose=${() => end(false)} off=${typed !== value.slug} why="Type the slug first." work=${async () => {
+    ${isEnding && html`<${Ask} title="Delete workspace" onClose=${() => end(false)} work=${async () => {
       await call('delete_workspace', { workspace });
       await refreshMe().catch(() => {});
       go('/');
       say(`Deleted the workspace ${value.slug}.`);
-    }}><p>${count(value.project_count, 'project')} and everything in them go at once. A subscription ends with the period that is paid. It cannot be had back.</p>
-      <${Field} label="Workspace slug" value=${typed} onInput=${type} autocomplete="off" hint=${`Type ${value.slug} to delete it.`} /></${Ask}>`}
+    }}><p>This is <strong>${value.slug}</strong>. ${count(value.project_count, 'project')} and everything in them go at once. A subscription ends with the period that is paid. It cannot be had back.</p></${Ask}>`}
   </div>`}</${Loaded}></${Screen}>`;
 }
