@@ -17,6 +17,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
+use http::{StatusCode, header};
 use tower::Service as _;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
@@ -148,7 +149,11 @@ impl HostRouters {
     pub async fn answer(&self, host: &HostKind, request: Request) -> Response {
         let has_passkeys = passkey_policy::reaches_passkeys(&self.config, host, &request);
         let answer = self.get(host, &request).clone().call(request).await;
-        let answer = answer.unwrap_or_else(|never| match never {});
+        let mut answer = answer.unwrap_or_else(|never| match never {});
+        if answer.status() == StatusCode::NOT_MODIFIED {
+            // Axum adds the length of the body, 0, to the answer of a HEAD; a cache would take it for that of the document (RFC 9110, 8.6).
+            answer.headers_mut().remove(header::CONTENT_LENGTH);
+        }
         passkey_policy::refuse_passkeys(has_passkeys, answer)
     }
 

@@ -380,6 +380,8 @@ async fn visitors_come_back_to_any_path_of_their_site() {
         ("", "%2F%2572oom", 400),
         ("", "%2F_svc%2Fauth%2Fcallback%2Fdev", 400),
         ("", "%2Fauth%2Flogin", 400),
+        ("", "%2Fauth%2Fpasskeys", 400),
+        ("", "%2Fauth%2Fwelcome", 302),
         ("", "%2F%2Fevil.example%2F", 400),
         ("", "%2F.%2F%2Fevil.example", 400),
         ("", "%2F.%2F%2F%2Fevil.example", 400),

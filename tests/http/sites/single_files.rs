@@ -175,3 +175,33 @@ async fn all_files_come_as_one_archive() {
         .await
         .problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn many_change_one_site_at_once_and_nobody_is_refused() {
+    let fixture = SiteFixture::with_files(&[("index.html", "home")]).await;
+    let names: Vec<String> = (0..40).map(|n| format!("f{n}.txt")).collect();
+    let puts = names
+        .iter()
+        .map(|name| put(&fixture, name, name.clone().into_bytes()));
+    for answer in futures_util::future::join_all(puts).await {
+        answer.expect(200);
+    }
+    let deleted = names.iter().map(|name| {
+        let path = format!("/files/{name}");
+        let fixture = &fixture;
+        async move { fixture.send(Method::DELETE, &path, None).await }
+    });
+    for answer in futures_util::future::join_all(deleted).await {
+        answer.expect(200);
+    }
+    let whole = (0..20).map(|n| {
+        let files =
+            json!({ "index.html": { "text": "home" }, (format!("a/{n}.js")): { "text": "1" } });
+        let body = json!({ "files": files, "options": { "immutable": ["/a/*"] } });
+        let fixture = &fixture;
+        async move { fixture.send(Method::PUT, "", Some(&body)).await }
+    });
+    for answer in futures_util::future::join_all(whole).await {
+        answer.expect(200);
+    }
+}

@@ -416,3 +416,18 @@ async fn manifests_in_memory_count_with_pages() {
         "those of before count, too"
     );
 }
+
+#[tokio::test]
+async fn a_former_file_has_the_headers_of_the_rules() {
+    let rules = ("_headers", "/*\n  Cache-Control: private, no-store\n");
+    let fixture = SiteFixture::with_files(&[("old.js", "old"), rules]).await;
+    fixture.put_site(&[("new.js", "new"), rules]).await;
+    for path in ["/site/old.js", "/site/new.js"] {
+        let answer = fixture.get(path).await.expect(200);
+        assert_eq!(
+            answer.header("cache-control"),
+            Some("private, no-store"),
+            "{path}"
+        );
+    }
+}

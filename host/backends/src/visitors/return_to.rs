@@ -24,7 +24,7 @@ pub fn validated_path(origin: &str, mounts: &PageMounts, wanted: &str) -> Option
     let mut url = origin.join(wanted).ok()?;
     let path = percent_decode_str(url.path()).decode_utf8().ok()?;
     // A sign-in must not lead back to another sign-in, in whatever form the path is written.
-    let loops = mounts.has_in_folder("auth", &path);
+    let loops = mounts.is_sign_in(&path);
     // As it is written, and as it is read: neither leads out of the frontend.
     let is_inside = mounts.has(url.path()) && mounts.has(&path);
     if url.origin() != origin.origin() || !is_inside || loops {

@@ -5,9 +5,6 @@ use crate::deployments::sites::PathFault;
 use crate::http::extract::{body_too_large, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
 
-/// Paths that a problem names at most.
-const NAMED_PATHS: usize = 100;
-
 impl From<PathFault> for Problem {
     fn from(fault: PathFault) -> Self {
         let PathFault { path, reason } = fault;
@@ -20,14 +17,13 @@ impl From<PathFault> for Problem {
     }
 }
 
-/// Refuses other bytes at immutable paths, of which it names some.
+/// Refuses other bytes at immutable paths.
 fn immutable_changed(paths: &[String]) -> Problem {
-    let named = &paths[..paths.len().min(NAMED_PATHS)];
     Problem::new(
         ProblemCode::ImmutableChanged,
         format!("The site has other bytes at {} of its immutable paths, which were live: `paths` lists them. Browsers keep such files for a year: give each another name, or take its pattern out of `options.immutable`. Nothing was changed.", paths.len()),
     )
-    .with("paths", named.to_vec())
+    .with("paths", paths.to_vec())
 }
 
 impl From<FileError> for Problem {

@@ -14,6 +14,7 @@ use super::model::{
 };
 use super::preview::PreviewRenders;
 use super::releases::{RevisionToRelease, apply_release};
+use super::sites::SiteTurns;
 use super::store;
 use crate::access::{ClientDisconnected, run_while_client_waits};
 use crate::config::Config;
@@ -53,6 +54,7 @@ pub struct Revisions {
     pub(super) previews: PreviewRenders,
     pub(super) files: Arc<ProjectFiles>,
     pub(super) frontends: Arc<Frontends>,
+    pub(super) site_turns: SiteTurns,
 }
 
 impl Revisions {
@@ -75,6 +77,7 @@ impl Revisions {
             previews: PreviewRenders::default(),
             files,
             frontends,
+            site_turns: SiteTurns::default(),
         }
     }
 

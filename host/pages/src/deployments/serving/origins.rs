@@ -12,7 +12,7 @@ use super::pages::{PageKind, ServedPage};
 use super::{PageLookupError, PageService};
 use crate::control::{ControlChange, ControlDatabase};
 use crate::deployments::address::{active_slugs, find_origin};
-use crate::deployments::sites::RUNTIME_SCRIPT;
+use crate::deployments::sites::{RUNTIME_SCRIPT, is_runtime_path};
 use crate::http::cookies::HostCookie;
 use crate::http::hosts::HostKind;
 use svc_base::clock::Timestamp;
@@ -119,12 +119,13 @@ impl PageMounts {
                 .is_some_and(|root| root.is_below_root(path))
     }
 
-    /// Whether a decoded path is in a folder of the frontend's own routes.
-    pub fn has_in_folder(&self, folder: &str, path: &str) -> bool {
+    /// Whether a decoded path is one of the sign-in's below a mount. A site has files beside them, and a page has not.
+    pub fn is_sign_in(&self, path: &str) -> bool {
         let below = |mount: &str| {
             let rest = path.strip_prefix(mount);
-            let rest = rest.and_then(|rest| rest.strip_prefix(folder));
-            rest.is_some_and(|rest| rest.starts_with('/'))
+            rest.is_some_and(|rest| {
+                rest.starts_with("auth/") && (!self.is_site || is_runtime_path(rest))
+            })
         };
         below(&format!("/{}/", self.slug)) || (self.root.is_some() && below("/"))
     }
@@ -394,14 +395,14 @@ mod tests {
         }
         for (path, slug, root) in [
             ("/app/auth/login", true, true),
+            ("/app/auth/passkeys", true, true),
+            ("/app/auth/welcome", true, false),
             ("/app/auth", false, false),
             ("/auth/login", false, true),
+            ("/auth/welcome", false, false),
             ("/other/auth/login", false, false),
         ] {
-            let found = (
-                at_slug.has_in_folder("auth", path),
-                at_root.has_in_folder("auth", path),
-            );
+            let found = (at_slug.is_sign_in(path), at_root.is_sign_in(path));
             assert_eq!(found, (slug, root), "{path}");
         }
         for (path, expected) in [

@@ -152,8 +152,11 @@ pub(in crate::deployments) async fn site_response(
     (page, site): (&ServedPage, &ServedSite),
     request: &SiteHttpRequest<'_>,
 ) -> Result<SiteResponse, Problem> {
-    let by_path = || site.manifest.by_path(&request.path);
-    let answer = match request.may_be_file.then(by_path).flatten() {
+    let found = match request.may_be_file {
+        true => site.manifest.by_path(&request.path),
+        false => site.manifest.by_rule(&request.path),
+    };
+    let answer = match found {
         Some(found) => found,
         None => match former_response(serving, (page, site), request).await? {
             Some(response) => return Ok(SiteResponse::without_view(response)),
@@ -233,13 +236,13 @@ async fn former_response(
     };
     let media = MediaType::of(path);
     let mut headers = file_headers(serving, (page, site), request, (path, &media))?;
+    if !found.was_immutable {
+        headers.insert(header::CACHE_CONTROL, document::REVALIDATE);
+    }
     let scope = header_scope(page, request, false);
     site.manifest.rules.add_headers(path, scope, &mut headers);
     // Nothing is purged when its time is over.
     forbid_edges(&mut headers);
-    if !found.was_immutable {
-        headers.insert(header::CACHE_CONTROL, document::REVALIDATE);
-    }
     let file = (found.file, &media);
     let response = file_response(serving, page.id, file, headers, request.headers).await?;
     Ok(Some(response))
@@ -249,7 +252,7 @@ async fn former_response(
 fn header_scope(page: &ServedPage, request: &SiteHttpRequest<'_>, is_missing: bool) -> HeaderScope {
     HeaderScope {
         is_missing,
-        is_own_origin: request.origin == RequestOrigin::Project,
+        is_own_origin: request.is_on_own_origin(),
         is_preview: page.kind == PageKind::Preview,
     }
 }

@@ -65,6 +65,12 @@ impl SiteManifest {
         found.or_else(|| self.rewritten(path).map(SiteAnswer::File))
     }
 
+    /// Finds the file that a rule with status 200 has for a path that no file can have, as those of an application that routes by itself.
+    pub fn by_rule(&self, path: &str) -> Option<SiteAnswer<'_>> {
+        let path = Some(path).filter(|path| !is_too_long(path))?;
+        self.rewritten(path).map(SiteAnswer::File)
+    }
+
     /// Finds what answers a request where no file does.
     pub fn in_place_of_file(&self, request: SiteRequest<'_>) -> SiteAnswer<'_> {
         let path = request.path;

@@ -13,7 +13,7 @@ const PLATFORM_SEGMENT: &str = "_svc";
 /// The one segment that may begin with a dot.
 const WELL_KNOWN_SEGMENT: &str = ".well-known";
 /// Paths below a page's address that are its runtime's.
-const RUNTIME_PATHS: [&str; 14] = [
+const RUNTIME_PATHS: [&str; 15] = [
     "api/op",
     "api/query",
     "api/schema",
@@ -23,6 +23,7 @@ const RUNTIME_PATHS: [&str; 14] = [
     "auth/status",
     "auth/providers",
     "auth/logout",
+    "auth/passkeys",
     "payments/checkout",
     "payments/status",
     "payments/catalog",

@@ -8,7 +8,9 @@ mod releases;
 pub mod requests;
 pub mod routes;
 mod service;
+mod turns;
 
 pub use model::{ReleasedSite, SiteSource, StoredSiteFile};
 pub use releases::first_page_missing;
 pub use service::SiteArchive;
+pub(super) use turns::SiteTurns;

@@ -38,7 +38,7 @@ use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
 
-/// Times that a change of one file is made anew because another publication came first.
+/// Times that a change is made anew because another publication came first, from another node or of another kind.
 const CHANGE_ATTEMPTS: usize = 16;
 
 /// Change of one file of a site.
@@ -236,14 +236,16 @@ impl Revisions {
         target: FrontendSelector,
         new: NewSiteContent,
     ) -> Result<Frontend, RevisionError> {
-        let (frontend, active) = self.frontend_with_history(&project, &target).await?;
+        let frontend = self.frontends.find_active(project.id, &target).await?;
         let named = new.named_type;
         if named.is_some_and(|named| named != frontend.content_type) {
             return Err(RevisionError::TypeMismatch(frontend.content_type));
         }
         self.capacity.check_content(project.workspace.id).await?;
-        let base = self.base_site(&frontend, active).await?;
+        let _turn = self.site_turns.wait(frontend.id).await;
         for _ in 0..CHANGE_ATTEMPTS {
+            let (frontend, active) = self.frontend_with_history(&project, &target).await?;
+            let base = self.base_site(&frontend, active).await?;
             let release = SiteRelease {
                 expected: None,
                 forget: new.forget,
@@ -358,6 +360,11 @@ impl Revisions {
         target: &FrontendSelector,
         change: FileChange,
     ) -> Result<Frontend, RevisionError> {
+        let frontend = match self.frontends.find_active(project.id, target).await {
+            Ok(frontend) => frontend,
+            Err(error) => return self.give_up_change(change, error.into()).await,
+        };
+        let _turn = self.site_turns.wait(frontend.id).await;
         let mut last = None;
         for _ in 0..CHANGE_ATTEMPTS {
             match self.try_change_file(project, target, change.clone()).await {
