@@ -14,6 +14,7 @@ pub mod fault;
 pub mod file_lock;
 pub mod flow;
 pub mod ids;
+pub mod invisible;
 pub mod json_object;
 pub mod memory_cache;
 pub mod names;

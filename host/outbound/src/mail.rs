@@ -71,8 +71,8 @@ pub enum MailSecurity {
     Tls,
     /// TLS before anything is said (STARTTLS), or no mail.
     StartTls,
-    /// None, for a server on this machine.
-    Plain,
+    /// STARTTLS where the server offers it, with any certificate: it is on this machine.
+    Local,
 }
 
 /// Mail server, and the sender of all mails to it.
@@ -226,7 +226,11 @@ impl MailServer {
         let tls = match self.security {
             MailSecurity::Tls => Tls::Wrapper(parameters()?),
             MailSecurity::StartTls => Tls::Required(parameters()?),
-            MailSecurity::Plain => Tls::None,
+            MailSecurity::Local => Tls::Opportunistic(
+                TlsParameters::builder(self.host.clone())
+                    .dangerous_accept_invalid_certs(true)
+                    .build()?,
+            ),
         };
         // Name by which this machine greets the server: that of the address that mails are from.
         let hello = ClientId::Domain(self.from.domain().to_owned());
@@ -303,7 +307,7 @@ mod tests {
         let mailer = Mailer::new(MailServer {
             host: "localhost".to_owned(),
             port: 25,
-            security: MailSecurity::Plain,
+            security: MailSecurity::Local,
             credentials: None,
             from,
             name: Some("Pages".to_owned()),

@@ -46,6 +46,15 @@ async fn a_pending_domain_ends_after_seven_days() {
 }
 
 #[tokio::test]
+async fn a_pending_domain_ends_though_dns_gives_no_answer() {
+    let fixture = DomainFixture::new().await;
+    fixture.add(NAME).await.expect(201);
+    fixture.dns.set_manner(DnsManner::Code(2));
+    fixture.pass(7 * DAY).await;
+    fixture.get(NAME).await.problem(404, "not_found");
+}
+
+#[tokio::test]
 async fn a_proof_that_is_gone_is_waited_for_and_then_missed() {
     let fixture = DomainFixture::new().await;
     fixture.publish("room").await;

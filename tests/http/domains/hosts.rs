@@ -139,6 +139,17 @@ async fn a_domain_sends_its_requests_to_another_host() {
         .patch("x.shop.com", &json!({ "redirect_to": b }))
         .await
         .problem(404, "not_found");
+    // What is not there comes before what is wrong with the request.
+    for body in [json!({}), json!({ "unknown": 1 })] {
+        let refused = fixture.patch("x.shop.com", &body).await;
+        refused.problem(404, "not_found");
+    }
+    fixture
+        .get("x.shop.com?unknown=1")
+        .await
+        .problem(404, "not_found");
+    let with_port = json!({ "redirect_to": format!("{}.:8080", b.to_uppercase()) });
+    fixture.patch(a, &with_port).await.expect(200);
     let changed = fixture
         .patch(a, &json!({ "redirect_to": b }))
         .await

@@ -234,6 +234,17 @@ async fn of_projects_that_verify_at_once_one_has_the_name() {
 }
 
 #[tokio::test]
+async fn checks_of_one_name_at_once_all_find_the_proof() {
+    let fixture = DomainFixture::new().await;
+    let added = fixture.add(NAME).await.expect(201).json();
+    fixture.dns.set_record(&added["records"][0]);
+    let checks = (0..10).map(|_| fixture.verify(NAME));
+    for verified in futures_util::future::join_all(checks).await {
+        verified.expect(200);
+    }
+}
+
+#[tokio::test]
 async fn a_domain_is_checked_ten_times_an_hour() {
     let fixture = DomainFixture::new().await;
     fixture.add(NAME).await.expect(201);

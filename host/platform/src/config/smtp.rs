@@ -72,7 +72,7 @@ impl SmtpSettings {
         };
         let (security, port) = match url.scheme() {
             "smtps" => (MailSecurity::Tls, PORTS.0),
-            "smtp" if is_here => (MailSecurity::Plain, PORTS.2),
+            "smtp" if is_here => (MailSecurity::Local, PORTS.2),
             "smtp" => (MailSecurity::StartTls, PORTS.1),
             _ => bail!(shape),
         };
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_scheme_says_how_a_connection_is_protected() {
-        use MailSecurity::{Plain, StartTls, Tls};
+        use MailSecurity::{Local, StartTls, Tls};
         for (url, host, port, security) in [
             ("smtps://mail.example", "mail.example", 465, Tls),
             ("smtps://u:p@mail.example:4650/", "mail.example", 4650, Tls),
@@ -189,9 +189,9 @@ mod tests {
             ("smtp://mail.example", "mail.example", 587, StartTls),
             ("smtp://mail.example:25", "mail.example", 25, StartTls),
             ("smtp://192.0.2.1", "192.0.2.1", 587, StartTls),
-            ("smtp://localhost", "localhost", 25, Plain),
-            ("smtp://127.0.0.1:2525", "127.0.0.1", 2525, Plain),
-            ("smtp://[::1]:2525", "::1", 2525, Plain),
+            ("smtp://localhost", "localhost", 25, Local),
+            ("smtp://127.0.0.1:2525", "127.0.0.1", 2525, Local),
+            ("smtp://[::1]:2525", "::1", 2525, Local),
             (
                 "smtp://localhost.example",
                 "localhost.example",

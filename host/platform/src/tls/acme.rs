@@ -95,7 +95,8 @@ impl AcmeAuthority {
             }
             let challenge = authorization.challenge(kind.clone());
             let mut challenge = challenge.ok_or_else(|| {
-                OrderFailure::Refused(format!("it does not offer the challenge {kind:?}"))
+                // Another kind of challenge may do.
+                OrderFailure::Unproven(format!("it does not offer the challenge {kind:?}"))
             })?;
             let answer = challenge.key_authorization();
             shown.push(match kind {

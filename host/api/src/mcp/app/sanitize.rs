@@ -1,11 +1,15 @@
 //! Sanitizes texts of owners for agents.
 
+use svc_base::invisible::is_invisible;
+
 /// Maximum length of a title in the instructions, in characters.
 const MAX_TITLE_CHARS: usize = 200;
 
 /// Removes invisible characters, so that a description cannot instruct agents unseen.
 pub(super) fn strip_invisible(text: &str) -> String {
-    text.chars().filter(|c| !is_hidden(*c)).collect()
+    let is_line = |c| matches!(c, '\n' | '\t');
+    let is_kept = |c: &char| is_line(*c) || !is_invisible(*c);
+    text.chars().filter(is_kept).collect()
 }
 
 /// Quotes a title in one line; the title cannot end the quotation.
@@ -14,25 +18,6 @@ pub(super) fn quote_title(title: &str) -> String {
     let line: Vec<&str> = title.split_whitespace().collect();
     let line: String = line.join(" ").chars().take(MAX_TITLE_CHARS).collect();
     format!("\"{line}\"")
-}
-
-/// Whether a character is invisible: controls, directional marks, invisible operators, tags and supplementary variation selectors. Joiners stay, because scripts need them.
-fn is_hidden(c: char) -> bool {
-    let line = matches!(c, '\n' | '\t');
-    let invisible = matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}'
-    );
-    c.is_control() && !line || invisible
 }
 
 #[cfg(test)]

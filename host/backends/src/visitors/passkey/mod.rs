@@ -17,6 +17,7 @@ use super::kinds::passkey::{PasskeyAssertion, PasskeyProvider};
 use super::model::{SignInError, SignInFailure, VerifiedVisitor, VisitorError};
 use super::own_pages::{OwnPageEnd, OwnPageSignIn};
 use crate::control;
+use svc_base::invisible::is_invisible;
 
 /// Purpose that challenges are sealed for.
 const CHALLENGE_PURPOSE: &[u8] = b"svc passkey challenge 1";
@@ -84,9 +85,8 @@ fn passkey_provider(at: &OwnPageSignIn) -> Result<&PasskeyProvider, VisitorError
 /// Returns a name in the form in which it is kept; `None` if it is none.
 fn checked_name(name: &str) -> Option<String> {
     let name = name.trim();
-    let is_name = !name.is_empty()
-        && name.chars().count() <= MAX_NAME_CHARS
-        && !name.contains(char::is_control);
+    let is_name =
+        !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.contains(is_invisible);
     is_name.then(|| name.to_owned())
 }
 
@@ -280,6 +280,9 @@ mod tests {
             ("", None),
             ("   ", None),
             ("Ada\r\nBcc: eve", None),
+            ("\u{200b}", None),
+            ("Ada\u{202e}eve", None),
+            ("می\u{200c}خواهم", Some("می\u{200c}خواهم")),
             (format!("{long}ä").as_str(), None),
         ] {
             assert_eq!(checked_name(given).as_deref(), kept, "{given}");

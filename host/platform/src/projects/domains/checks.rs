@@ -20,8 +20,8 @@ use crate::tls::MAX_SERVED_DOMAINS;
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
-/// Most look-ups for one check: another check may have come to a newer answer.
-const MAX_ATTEMPTS: usize = 3;
+/// Most look-ups for one check: others may have come to newer answers, of which an hour has ten.
+const MAX_ATTEMPTS: usize = 10;
 /// Most domains that are checked in one turn of the background, and at once.
 const CHECKS_PER_TURN: u32 = 64;
 const CHECKS_AT_ONCE: usize = 16;
@@ -104,7 +104,7 @@ impl Domains {
 
     /// Has a domain checked again later, whose check led to nothing.
     async fn postpone(&self, project: ProjectId, name: String) -> Result<(), Error> {
-        let now = self.infra.clock.now();
+        let (config, now) = (Arc::clone(self.config()), self.infra.clock.now());
         let postponed = self.infra.control.write(move |tx| {
             let Some(mut domain) = store::find(tx, &project, &name)? else {
                 return Ok(());
@@ -116,11 +116,16 @@ impl Domains {
                 false => RETRY_MS,
             };
             let retry = Timestamp(now.0.saturating_add(wait));
-            let of_pending = domain
-                .pending_since
-                .filter(|_| domain.state == DomainState::Pending)
-                .and_then(|since| schedule::next_of_pending(since, now));
-            domain.check_at = Some(of_pending.map_or(retry, |next| next.min(retry)));
+            domain.check_at = Some(retry);
+            let pending = domain.state == DomainState::Pending;
+            if let Some(since) = domain.pending_since.filter(|_| pending) {
+                let Some(next) = schedule::next_of_pending(since, now) else {
+                    // It ends by the clock, whether or not DNS answers.
+                    let at = (&project, name.as_str());
+                    return store::remove(tx, &config, at, now).map(|_| ());
+                };
+                domain.check_at = Some(next.min(retry));
+            }
             store::put(tx, &domain)
         });
         postponed.await
@@ -176,7 +181,11 @@ impl CheckTransaction<'_, '_> {
         }
         let holder = store::find_served(self.tx, name).map_err(Error::from)?;
         let holder = holder.filter(|holder| holder.project != *project);
-        let is_newer = |known: &Domain| known.checked_at > Some(at);
+        // One of the future was stored before the clock was set back.
+        let is_newer = |known: &Domain| {
+            let seen = known.checked_at.filter(|seen| *seen <= self.now);
+            seen > Some(at)
+        };
         if is_newer(&domain) || holder.as_ref().is_some_and(is_newer) {
             return Ok(None);
         }
@@ -188,7 +197,7 @@ impl CheckTransaction<'_, '_> {
             // The records that are missing may prove it, or another's.
             return Err(why.into());
         }
-        domain.checked_at = Some(self.now);
+        domain.checked_at = Some(at);
         if holder.as_ref().is_some_and(is_theirs) {
             self.miss(domain)?;
             let wanted = proof.wanted(name);

@@ -9,7 +9,7 @@ use super::requests::{CreateDomain, UpdateDomain, VerifyDomain};
 use super::views::{DomainList, DomainView};
 use super::{Domains, operations};
 use crate::access::{Editor, Viewer};
-use crate::http::extract::{NoQueryParams, UnreadBody};
+use crate::http::extract::{NoQueryParams, UnparsedQuery, UnreadBody};
 use crate::http::problem::Problem;
 use crate::projects::scope::AuthorizedProject;
 
@@ -74,9 +74,11 @@ pub async fn get(
     State(domains): State<Domains>,
     at: AuthorizedProject<Viewer>,
     Path(path): Path<DomainPath>,
-    _: NoQueryParams,
+    query: UnparsedQuery,
 ) -> Result<Json<DomainView>, Problem> {
-    operations::get(domains, at, path.name).await.map(Json)
+    let found = operations::get(domains, at, path.name).await?;
+    query.none()?;
+    Ok(Json(found))
 }
 
 /// Change a domain
@@ -100,6 +102,7 @@ pub async fn update(
     Path(path): Path<DomainPath>,
     body: UnreadBody,
 ) -> Result<Json<DomainView>, Problem> {
+    domains.find(&at.project, &path.name).await?;
     let input = body.json::<UpdateDomain>().await?.value;
     operations::update(domains, at, (path.name, input))
         .await
@@ -151,6 +154,7 @@ pub async fn verify(
     Path(path): Path<DomainPath>,
     body: UnreadBody,
 ) -> Result<Json<DomainView>, Problem> {
+    domains.find(&at.project, &path.name).await?;
     body.json_or_nothing::<VerifyDomain>().await?;
     operations::verify(domains, at, path.name).await.map(Json)
 }

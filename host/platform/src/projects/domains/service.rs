@@ -311,13 +311,14 @@ fn check_redirect(
         return Ok(None);
     };
     let bare = without_port(&wanted).to_ascii_lowercase();
+    let bare = bare.strip_suffix('.').unwrap_or(&bare);
     let origin = config.project_origin(&project.host_label);
     let origin = without_port(crate::edge::host_of(&origin));
     if bare == origin {
-        return Ok(Some(bare));
+        return Ok(Some(bare.to_owned()));
     }
     let unknown = "must be another active domain of this project, or the host of its origin: add and verify it first";
-    let target = normalize(&wanted).map_err(|_| DomainError::Redirect(unknown))?;
+    let target = normalize(bare).map_err(|_| DomainError::Redirect(unknown))?;
     if target == name {
         return Err(DomainError::Redirect(
             "is the domain itself: name another one",

@@ -6,6 +6,12 @@ use maud::{DOCTYPE, Markup, html};
 const CODE_STYLE: &str = "font-size: 2em; letter-spacing: 0.2em; font-family: monospace";
 /// Style of a mail's text.
 const TEXT_STYLE: &str = "font-family: sans-serif";
+/// Most characters of a project's name in a mail.
+const MAX_NAME_CHARS: usize = 40;
+/// Characters that addresses have, in the forms that programs read as such.
+const ADDRESS_MARKS: [char; 12] = [
+    '.', '。', '．', '｡', '․', '/', '／', '\\', ':', '：', '@', '＠',
+];
 
 /// Subject and content of a mail.
 #[derive(Clone, Debug)]
@@ -17,8 +23,10 @@ pub(super) struct MailContent {
 
 /// Writes the mail with a code. Nothing in it is a text of the visitor, and nothing in it signs in when it is clicked.
 pub(super) fn code_mail(code: &str, project: &str, place: &str) -> MailContent {
-    let project = one_line(project);
-    let asked = format!("Your code to sign in to “{project}” ({place}):");
+    let asked = match plain_name(project) {
+        name if name.is_empty() => format!("Your code to sign in at {place}:"),
+        name => format!("Your code to sign in to “{name}” ({place}):"),
+    };
     let rules =
         "It is valid for 10 minutes, once, in the browser that asked for it. Tell it to nobody.";
     let other = "If you have not asked for it, ignore this mail: without the code nobody signs in.";
@@ -61,11 +69,16 @@ fn html_document(title: &str, content: &Markup) -> String {
     document.into_string()
 }
 
-/// Returns an owner's text as one line, so that it cannot look like the rest of the mail.
-fn one_line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    words.join(" ")
+/// Returns a project's name as a few words of one line. It cannot look like the rest of the mail, and a mail program finds no address in it
+/// that it would make a link of: a code goes to whoever is named, so that an owner may have it sent to anybody.
+fn plain_name(name: &str) -> String {
+    let is_between = |c: char| c.is_whitespace() || c.is_control() || ADDRESS_MARKS.contains(&c);
+    let words: Vec<&str> = name.split(is_between).filter(|it| !it.is_empty()).collect();
+    let plain = words.join(" ");
+    match plain.char_indices().nth(MAX_NAME_CHARS) {
+        Some((end, _)) => format!("{}…", &plain[..end]),
+        None => plain,
+    }
 }
 
 #[cfg(test)]
@@ -79,11 +92,37 @@ mod tests {
         assert!(!mail.subject.contains("Shop"));
         let lines: Vec<&str> = mail.text.lines().collect();
         assert_eq!(lines[2], "123456");
-        assert!(lines[0].contains("Shop Your code: 000000"), "{lines:?}");
+        assert!(
+            lines[0].contains("Shop Your code 000000 <img src=x>"),
+            "{lines:?}"
+        );
         assert!(
             !mail.html.contains("<img") && !mail.html.contains("<a "),
             "{}",
             mail.html
+        );
+    }
+
+    #[test]
+    fn an_owners_text_is_no_link() {
+        for (name, plain) in [
+            ("The St. Gallen Shop", "The St Gallen Shop"),
+            (
+                "Win at https://evil.example/x now",
+                "Win at https evil example x now",
+            ),
+            ("mail me@evil.example", "mail me evil example"),
+            ("://..", ""),
+            (&"x".repeat(41), &format!("{}…", "x".repeat(40))),
+        ] {
+            assert_eq!(plain_name(name), plain);
+        }
+        let mail = code_mail("123456", "...", "https://shop.example/room");
+        assert!(
+            mail.text
+                .starts_with("Your code to sign in at https://shop.example/room:"),
+            "{}",
+            mail.text
         );
     }
 }
