@@ -34,6 +34,10 @@ struct AvifScan {
     dimensions: Option<(u32, u32)>,
     is_turned: bool,
     has_data: bool,
+    /// Bytes of the file that items have.
+    named: Vec<Range<usize>>,
+    /// Whether a description of an animation names bytes, too.
+    has_movie: bool,
     erasures: Vec<Erasure>,
 }
 
@@ -43,17 +47,23 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
     let (parts, end) = top_boxes(file)?;
     // Bytes behind the picture's end are no part of it.
     let file = &file[..end];
+    let mut data = Vec::new();
     for found in parts {
         match &found.kind {
             b"ftyp" => {}
-            b"mdat" => scan.has_data = true,
+            b"mdat" => data.push(found.content),
             b"meta" => scan.meta(file, &found)?,
-            b"moov" => scan.movie(file, found.content.clone(), 2)?,
+            b"moov" => {
+                scan.has_movie = true;
+                scan.movie(file, found.content.clone(), 2)?;
+            }
             // Parts of a longer animation.
-            b"moof" | b"sidx" => {}
+            b"moof" | b"sidx" => scan.has_movie = true,
             _ => scan.erase_box(&found),
         }
     }
+    scan.has_data |= !data.is_empty();
+    scan.erase_unnamed(data);
     let (width, height) = scan
         .dimensions
         .ok_or_else(|| broken("The AVIF has no picture."))?;
@@ -78,13 +88,16 @@ fn top_boxes(file: &[u8]) -> Result<(Vec<MediaBox>, usize), Fault> {
         kinds.any(|kind| found.iter().any(|one| one.kind == **kind))
     };
     while at < file.len() {
+        let is_whole = has(&found, &[b"meta", b"moov"]) && has(&found, &[b"mdat"]);
         match next_box(file, at, file.len()) {
+            // Another file begins.
+            Ok(next) if is_whole && next.kind == *b"ftyp" => break,
             Ok(next) if found.len() < MAX_BOXES => {
                 at = next.whole.end;
                 found.push(next);
             }
             Ok(_) => return Err(broken("The AVIF has too many parts.")),
-            Err(_) if has(&found, &[b"meta", b"moov"]) && has(&found, &[b"mdat"]) => break,
+            Err(_) if is_whole => break,
             Err(fault) => return Err(fault),
         }
     }
@@ -170,6 +183,36 @@ impl AvifScan {
             range: type_start..found.whole.end,
             first,
         });
+    }
+
+    /// Writes over the bytes beside the description that no item has. An animation's frames are named elsewhere.
+    fn erase_unnamed(&mut self, data: Vec<Range<usize>>) {
+        if self.has_movie {
+            return;
+        }
+        self.named.sort_unstable_by_key(|range| range.start);
+        let mut named = self.named.iter().peekable();
+        let mut at = 0;
+        for content in data {
+            at = content.start.max(at);
+            while at < content.end {
+                // What is named up to here has been passed.
+                while named.peek().is_some_and(|range| range.end <= at) {
+                    named.next();
+                }
+                match named.peek() {
+                    Some(range) if range.start <= at => at = range.end,
+                    next => {
+                        let end = next.map_or(content.end, |range| range.start.min(content.end));
+                        self.erasures.push(Erasure {
+                            range: at..end,
+                            first: Vec::new(),
+                        });
+                        at = end;
+                    }
+                }
+            }
+        }
     }
 
     /// Looks through the description of an animation, for boxes that do not draw.
@@ -271,6 +314,9 @@ impl AvifScan {
                 take_number(file, &mut at, index_bytes)?;
                 let offset = take_number(file, &mut at, size(12))?;
                 let length = take_number(file, &mut at, size(8))?;
+                if source == 0 && method == 0 {
+                    self.named.push(named_bytes(base, offset, length));
+                }
                 let Some((_, first)) = erased.filter(|_| source == 0) else {
                     continue;
                 };
@@ -293,6 +339,16 @@ impl AvifScan {
         }
         Ok(())
     }
+}
+
+/// Returns the bytes of the file that a part of an item has; one without a length goes to the end.
+fn named_bytes(base: usize, offset: usize, length: usize) -> Range<usize> {
+    let start = base.saturating_add(offset);
+    let end = match length {
+        0 => usize::MAX,
+        length => start.saturating_add(length),
+    };
+    start..end
 }
 
 /// Lists the items that do not draw, by their ids, with the bytes that stand in their place.

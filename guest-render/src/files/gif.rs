@@ -48,7 +48,13 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
                 let end = after_blocks(file, at + 2)?;
                 match label {
                     0xf9 => timing = Some(at..end),
-                    0xff => keep_application(file, at..end, &mut pieces),
+                    0xff => {
+                        // It stays before what follows it.
+                        if let Some(timing) = timing.take() {
+                            pieces.keep(timing);
+                        }
+                        keep_application(file, at..end, &mut pieces);
+                    }
                     // A text is drawn by nobody any more, and takes its timing along.
                     0x01 => timing = None,
                     _ => {}

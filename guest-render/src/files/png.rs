@@ -44,7 +44,10 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
                 pieces.keep(at..end);
             }
             b"IEND" => {
-                pieces.keep(at..end);
+                match content {
+                    [] => pieces.keep(at..end),
+                    _ => pieces.add(chunk(b"IEND", &[])),
+                }
                 break;
             }
             b"eXIf" => {

@@ -11,6 +11,8 @@ const HEAD_BYTES: usize = 12;
 const CHUNK_HEAD: usize = 8;
 /// Bytes of a frame before its chunks.
 const FRAME_HEAD: usize = 16;
+/// Bytes of an extended file's first chunk: flags and canvas.
+const CANVAS_BYTES: usize = 10;
 /// Flags of an extended file: it has EXIF, it has XMP.
 const EXIF_FLAG: u8 = 0x08;
 const XMP_FLAG: u8 = 0x04;
@@ -34,7 +36,9 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         match chunk.kind {
             b"VP8X" if is_first => {
                 dimensions = Some(extended_size(&file[chunk.content.clone()])?);
-                let mut kept = file[chunk.whole.clone()].to_vec();
+                let start = chunk.content.start;
+                let mut kept = chunk_head(b"VP8X", CANVAS_BYTES);
+                kept.extend_from_slice(&file[start..start + CANVAS_BYTES]);
                 kept[CHUNK_HEAD] &= !(EXIF_FLAG | XMP_FLAG);
                 if orientation != 1 {
                     kept[CHUNK_HEAD] |= EXIF_FLAG;

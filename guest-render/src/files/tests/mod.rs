@@ -50,6 +50,21 @@ fn what_does_not_draw_goes_and_pixels_stay() {
 }
 
 #[test]
+fn a_profile_between_a_frame_and_its_timing_stays() {
+    let parts: [&[u8]; 6] = [
+        b"GIF89a\x01\0\x01\0\x80\0\0",
+        &[0, 0, 0, 255, 255, 255],
+        b"\x21\xf9\x04\0\x0a\0\0\0",
+        b"\x21\xff\x0bICCRGBG1012\x04abcd\0",
+        b"\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0",
+        b"\x3b",
+    ];
+    let file = parts.concat();
+    let cleaned = clean(&file, false).unwrap();
+    assert_eq!(built(&file, &cleaned), file);
+}
+
+#[test]
 fn metadata_is_kept_for_those_who_ask() {
     for Sample {
         name, file, size, ..

@@ -116,7 +116,7 @@ pub(super) fn png_header(width: u32, height: u32) -> Vec<u8> {
     file
 }
 
-/// A PNG with a text, a time, EXIF, a private chunk, and a script behind its end.
+/// A PNG with a text, a time, EXIF, a private chunk, an end that is not empty, and a script behind its end.
 fn png() -> Vec<u8> {
     let mut plain = Vec::new();
     let mut encoder = ::png::Encoder::new(&mut plain, 16, 8);
@@ -131,7 +131,9 @@ fn png() -> Vec<u8> {
     file.extend(png_chunk(b"tEXt", &[b"Comment\0", SECRET].concat()));
     file.extend(png_chunk(b"eXIf", &exif_of(1)));
     file.extend(png_chunk(b"prVt", SECRET));
-    file.extend_from_slice(rest);
+    let (pixels, _) = rest.split_at(rest.len() - 12);
+    file.extend_from_slice(pixels);
+    file.extend(png_chunk(b"IEND", SECRET));
     file.extend_from_slice(b"<script>");
     file.extend_from_slice(SECRET);
     file
@@ -198,14 +200,15 @@ fn webp_chunk(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// A WebP that is turned by its EXIF, with XMP, a chunk that nobody knows, and a script behind its end.
+/// A WebP that is turned by its EXIF, with a longer head, XMP, a chunk that nobody knows, and a script behind its end.
 fn webp() -> Vec<u8> {
     let mut plain = Vec::new();
     let encoder = image_webp::WebPEncoder::new(&mut plain);
     encoder
         .encode(&rgb(), 16, 8, image_webp::ColorType::Rgb8)
         .unwrap();
-    let mut chunks = webp_chunk(b"VP8X", &[0x0c, 0, 0, 0, 15, 0, 0, 7, 0, 0]);
+    let canvas = [0x0c, 0, 0, 0, 15, 0, 0, 7, 0, 0];
+    let mut chunks = webp_chunk(b"VP8X", &[&canvas, SECRET].concat());
     chunks.extend_from_slice(&plain[12..]);
     chunks.extend(webp_chunk(b"EXIF", &exif_of(6)));
     chunks.extend(webp_chunk(b"XMP ", SECRET));
@@ -244,9 +247,9 @@ fn item(id: u8, kind: &[u8; 4]) -> Vec<u8> {
 /// Bytes that stand for pixels.
 const AV1: &[u8] = b"these stand for pixels";
 
-/// An AVIF with EXIF and XMP as items, and free space with a script.
+/// An AVIF with EXIF and XMP as items, data that no item has, and free space with a script.
 fn avif() -> Vec<u8> {
-    let start = avif_of(0).len() - AV1.len() - 2 * SECRET.len() - 8;
+    let start = avif_of(0).len() - AV1.len() - 3 * SECRET.len() - 8;
     let script = media_box(b"free", b"<script>");
     let mut file = avif_of(u32::try_from(start).unwrap());
     file.extend(script);
@@ -283,7 +286,7 @@ fn avif_of(start: u32) -> Vec<u8> {
     ];
     let mut file = brands;
     file.extend(media_box(b"meta", &meta.concat()));
-    file.extend(media_box(b"mdat", &[AV1, SECRET, SECRET].concat()));
+    file.extend(media_box(b"mdat", &[AV1, SECRET, SECRET, SECRET].concat()));
     file
 }
 
