@@ -64,21 +64,21 @@ fn non_blank(text: &str) -> Option<&str> {
 /// Shortens a text to one line, with an ellipsis where it is cut.
 pub(crate) fn truncate(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(most * 4));
-    let mut count = 0;
-    for word in text.split_whitespace() {
-        if count > 0 {
-            line.push(' ');
-            count += 1;
+    // Where the last character stands for which there is room: an ellipsis takes its place if more follow.
+    let (mut count, mut last) = (0, 0);
+    let words = text.split_whitespace().enumerate();
+    let characters =
+        words.flat_map(|(at, word)| (at > 0).then_some(' ').into_iter().chain(word.chars()));
+    for char in characters {
+        if count == most {
+            line.truncate(last);
+            line.truncate(line.trim_end().len());
+            line.push('…');
+            return line;
         }
-        for char in word.chars() {
-            if count + 1 >= most {
-                line.truncate(line.trim_end().len());
-                line.push('…');
-                return line;
-            }
-            line.push(if char == '\0' { '\u{fffd}' } else { char });
-            count += 1;
-        }
+        last = line.len();
+        line.push(if char == '\0' { '\u{fffd}' } else { char });
+        count += 1;
     }
     line
 }

@@ -90,7 +90,8 @@ pub(super) fn run_upload(
     inserted.map_err(|error| StatementRunError::from_sqlite(error, None))?;
     handle.note_platform_write(FILES_TABLE);
     let result = run(handle, &upload.call, limits, budget)?;
-    if connection.changes() == 0 {
+    // A statement may delete the row that it was given.
+    if connection.changes() == 0 || find_file(connection, &upload.file.id)?.is_none() {
         return Err(StatementRunError::NothingWritten);
     }
     let mut answer = upload.answer_start.clone().into_bytes();

@@ -257,7 +257,8 @@ fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
 
 /// Answers a CORS preflight, which is complete with the headers of every answer.
 fn preflight_response() -> Response {
-    StatusCode::NO_CONTENT.into_response()
+    let never = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    (StatusCode::NO_CONTENT, never).into_response()
 }
 
 /// Runs an answer as work of a client without a credential. A route that requires one changes the flow to the owner's.

@@ -25,7 +25,7 @@ pub struct FilesRequest {
     #[schema(minimum = 1)]
     pub max_bytes: Option<u64>,
     /// Media types that are taken, as `image/png` or `image/*`; any, if absent.
-    #[schema(max_items = 20)]
+    #[schema(min_items = 1, max_items = 20)]
     pub types: Option<Vec<String>>,
     /// Whether an upload need not use `:svc_user_id`; no, if absent.
     pub anonymous: Option<bool>,
@@ -149,6 +149,12 @@ impl FilesRequest {
     fn checked(self) -> Result<ActionFiles, String> {
         if self.max_bytes == Some(0) {
             return Err("`files.max_bytes` is 0: no file has so few bytes.".to_owned());
+        }
+        if self.types.as_ref().is_some_and(Vec::is_empty) {
+            return Err(
+                "`files.types` is empty: name what is taken, or leave it out for any type."
+                    .to_owned(),
+            );
         }
         let mut types = self.types.unwrap_or_default();
         if types.len() > MAX_TYPES {

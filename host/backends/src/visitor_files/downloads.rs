@@ -2,7 +2,7 @@
 
 use super::{UploadError, VisitorFiles};
 use crate::backends::BackendError;
-use crate::backends::model::requires_identity;
+use crate::backends::model::{CallableAction, requires_identity};
 use crate::deployments::files::visitors::StoredFileForm;
 use crate::deployments::sites::FileReader;
 use crate::visitors::ActionCallerIdentity;
@@ -21,30 +21,33 @@ pub(super) struct AllowedFile {
 }
 
 impl VisitorFiles {
-    /// Asks an action for a file, or for the smaller copy of a size; `None` where it allows none.
+    /// Asks an action for a file; `None` where it does not allow it.
     ///
     /// # Errors
-    /// `IdentityRequired`, `Disabled`, those of the database.
-    pub(super) async fn allowed(
+    /// Those of the statement.
+    pub(super) async fn find_allowed(
         &self,
         backend: BackendId,
-        (action, file, size): (&str, &str, u32),
+        (action, file): (&CallableAction, &str),
         by: Option<&ActionCallerIdentity>,
-    ) -> Result<Option<AllowedFile>, UploadError> {
-        let Some(action) = self.actions.download_action(backend, action, by).await? else {
-            return Ok(None);
-        };
+    ) -> Result<Option<VisitorFileRow>, UploadError> {
         if !is_visitor_file_id(file) {
             return Ok(None);
         }
-        let Some(row) = self
-            .actions
-            .allowed_file(backend, &action, file, by)
-            .await?
-        else {
-            return Ok(None);
-        };
-        let Some(forms) = self.files.file_forms(backend, file).await? else {
+        Ok(self.actions.allowed_file(backend, action, file, by).await?)
+    }
+
+    /// Finds the bytes of a file that its action allows, or of the smaller copy of a size; `None` where it has none.
+    ///
+    /// # Errors
+    /// `Disabled`, those of the database.
+    pub(super) async fn find_form(
+        &self,
+        backend: BackendId,
+        action: &CallableAction,
+        (row, size): (VisitorFileRow, u32),
+    ) -> Result<Option<AllowedFile>, UploadError> {
+        let Some(forms) = self.files.file_forms(backend, &row.id).await? else {
             return Ok(None);
         };
         let Some(form) = forms.form(size) else {

@@ -4,8 +4,9 @@ use ring::hmac;
 
 use crate::access::in_flight::{InFlightGuard, InFlightKeys, KeyInFlight};
 use crate::content::Digest;
+use svc_base::ids::DeploymentId;
 
-/// Hash of a key, with the uploader and the action that it belongs to.
+/// Hash of a key, with the page, the uploader and the action that it belongs to.
 pub(super) type KeyHash = [u8; 32];
 
 /// Keys of uploads, which are stored as hashes alone.
@@ -30,10 +31,12 @@ impl UploadKeys {
     /// While the first upload with it runs.
     pub(super) fn begin(
         &self,
+        page: &DeploymentId,
         (uploader, action, key): (&str, &str, &str),
     ) -> Result<InFlightGuard<KeyHash>, KeyInFlight> {
-        let texts = [uploader, action, key].map(str::as_bytes);
-        let hash = self.hash(&[b"\0upload", texts[0], texts[1], texts[2]]);
+        let page = page.to_string();
+        let texts = [&page, uploader, action, key].map(str::as_bytes);
+        let hash = self.hash(&[b"\0upload", texts[0], texts[1], texts[2], texts[3]]);
         self.running.begin(hash)
     }
 

@@ -5,6 +5,7 @@ use svc_base::random::RandomSourceError;
 use super::quotas::UploadQuotaReached;
 use crate::access::in_flight::KeyInFlight;
 use crate::backends::BackendError;
+use crate::content;
 use crate::control;
 use crate::deployments::files::FileError;
 use crate::http::problem::Problem;
@@ -58,7 +59,12 @@ impl From<KeyInFlight> for UploadError {
 
 impl From<std::io::Error> for UploadError {
     fn from(error: std::io::Error) -> Self {
-        Self::Internal(error.into())
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Self::File(content::Error::Full.into())
+            }
+            _ => Self::Internal(error.into()),
+        }
     }
 }
 

@@ -64,12 +64,13 @@ pub async fn forget(
     at: AuthorizedProject<Editor>,
     (user_id, input): (String, ForgetVisitor),
 ) -> Result<(), Problem> {
+    // The sessions first: an upload that is under way finds its own gone.
+    visitors.forget(at.project.id, user_id.clone()).await?;
     if input.files.unwrap_or(false)
         && let Some(backend) = files.backend_of(at.project.id).await?
     {
         files.backends.delete_files_of(backend, &user_id).await?;
     }
-    visitors.forget(at.project.id, user_id).await?;
     Ok(())
 }
 

@@ -52,6 +52,8 @@ enum UploadEnd {
 #[derive(Debug, Default)]
 struct QuotaState {
     total: u64,
+    /// Bytes that all uploads under way may bring.
+    arriving: u64,
     by_client: HashMap<IpAddr, u64>,
     days: HashMap<String, DayBytes>,
 }
@@ -109,6 +111,7 @@ impl UploadQuotas {
         }
         state.count_bytes(&uploader, bytes, self.day_bytes, now)?;
         state.total += 1;
+        state.arriving = state.arriving.saturating_add(bytes);
         *state.by_client.entry(client).or_default() += 1;
         Ok(UploadTurn {
             quotas: Arc::clone(self),
@@ -117,6 +120,11 @@ impl UploadQuotas {
             bytes,
             end: UploadEnd::Nothing,
         })
+    }
+
+    /// Returns the bytes that the uploads under way may bring.
+    pub(super) fn arriving_bytes(&self) -> u64 {
+        self.lock().arriving
     }
 
     /// Forgets days that are over.
@@ -184,6 +192,7 @@ impl Drop for UploadTurn {
     fn drop(&mut self) {
         let mut state = self.quotas.lock();
         state.total = state.total.saturating_sub(1);
+        state.arriving = state.arriving.saturating_sub(self.bytes);
         if let Some(running) = state.by_client.get_mut(&self.client) {
             *running -= 1;
             if *running == 0 {
@@ -228,6 +237,7 @@ mod tests {
         let _second = begin(1).unwrap();
         assert_eq!(begin(1).unwrap_err(), UploadQuotaReached::AtOnce(2));
         let _other = begin(2).unwrap();
+        assert_eq!(quotas.arriving_bytes(), 3);
         assert_eq!(begin(3).unwrap_err(), UploadQuotaReached::Total);
         drop(first);
         begin(3).unwrap();

@@ -21,6 +21,7 @@ use super::{VisitorFiles, operations};
 use crate::access::idempotency::{IDEMPOTENCY_HEADER, REPLAYED_HEADER, read_key};
 use crate::access::{Editor, Viewer};
 use crate::activity::LoggedOutcome;
+use crate::backends::BackendError;
 use crate::backends::calls::routes::{CallServices, bound_backend};
 use crate::backends::model::CallableAction;
 use crate::deployments::serving::pages::{PageKind, ServedPage, UNLISTED};
@@ -35,8 +36,10 @@ use crate::http::query::ApiQuery;
 use crate::http::rate_limit::{RateLimitRule, TokenDraw};
 use crate::projects::Project;
 use crate::projects::scope::AuthorizedProject;
+use crate::visitors::ActionCallerIdentity;
 use crate::visitors::scope::VisitorPath;
 use svc_base::flow::CallerFlow;
+use svc_base::ids::BackendId;
 
 /// Policy of a file: nothing in it runs, and nothing is loaded by it.
 const FILE_POLICY: HeaderValue = HeaderValue::from_static(
@@ -181,12 +184,8 @@ async fn answer_upload(
         return Err(buckets.empty_error().into());
     }
     let (parts, body) = request.into_parts();
-    let session = calls
-        .visitors
-        .caller_session(&context.host, &page, &parts.headers)
-        .await?;
+    let by = caller_of(calls, (&context.host, &page), &parts.headers).await?;
     let backend = bound_backend(&page)?;
-    let by = session.map(|session| session.identity());
     note.user_id = by.as_ref().map(|by| by.user_id.clone());
     let actions = &calls.actions;
     let action = actions
@@ -199,11 +198,17 @@ async fn answer_upload(
     let (query, content_type) = (ApiQuery::<UploadQuery>::of(&parts), content_type(&parts));
     let key = parts.headers.get(IDEMPOTENCY_HEADER).map(read_key);
     // The length is judged before query and key.
+    let headers = parts.headers.clone();
     let request = Request::from_parts(parts, body);
     let body = StreamedBody::from_request(request, &()).await?;
     bounds.check(body.declared_bytes(), is_form(content_type.as_deref()))?;
     let (query, key) = (query?, key.transpose()?);
+    let still_allowed = {
+        let (by, headers) = (by.clone(), &headers);
+        async move || check_again(calls, (context, path), (backend, by), headers).await
+    };
     let upload = UploadRequest {
+        page: page.id,
         bounds,
         project,
         backend,
@@ -216,9 +221,48 @@ async fn answer_upload(
         body,
     };
     let flow = CallerFlow::stranger(context.client.0);
-    let answer = Box::pin(flow.scope(services.files.upload(upload))).await?;
+    let answer = Box::pin(flow.scope(services.files.upload(upload, still_allowed))).await?;
     note.rows = answer.rows;
     Ok(created_response(answer))
+}
+
+/// Returns who calls a page's action, if signed in.
+async fn caller_of(
+    calls: &CallServices,
+    (host, page): (&HostKind, &ServedPage),
+    headers: &HeaderMap,
+) -> Result<Option<ActionCallerIdentity>, Problem> {
+    let session = calls.visitors.caller_session(host, page, headers).await?;
+    Ok(session.map(|session| session.identity()))
+}
+
+/// Checks that an upload is allowed still once its body is there: a client may send that for minutes.
+///
+/// # Errors
+/// Those of an upload that begins; `identity_required` where the session has ended.
+async fn check_again(
+    calls: &CallServices,
+    (context, path): (&HttpRequestContext, &UploadPath),
+    (backend, by): (BackendId, Option<ActionCallerIdentity>),
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
+    let page = calls
+        .serving
+        .page_on_host(&context.host, &path.slug)
+        .await?;
+    if bound_backend(&page)? != backend {
+        return Err(Problem::not_found());
+    }
+    let now = caller_of(calls, (&context.host, &page), headers).await?;
+    let id = |by: &Option<ActionCallerIdentity>| by.as_ref().map(|by| by.user_id.clone());
+    if id(&now) != id(&by) {
+        return Err(BackendError::IdentityRequired.into());
+    }
+    let actions = &calls.actions;
+    actions
+        .upload_action(backend, &path.action, now.as_ref())
+        .await?;
+    Ok(())
 }
 
 /// Answers what an upload has made.
@@ -314,16 +358,21 @@ async fn answer_allowed(
 ) -> Result<Response, Problem> {
     let calls = &services.calls;
     let page = calls.serving.page_on_host(host, slug).await?;
-    let session = calls
-        .visitors
-        .caller_session(host, &page, &request.headers)
-        .await?;
+    let by = caller_of(calls, (host, &page), &request.headers).await?;
     let backend = bound_backend(&page)?;
+    let action = calls.actions.download_action(backend, action, by.as_ref());
+    let action = action.await?.ok_or_else(Problem::not_found)?;
+    let found = services
+        .files
+        .find_allowed(backend, (&action, file), by.as_ref());
+    let row = found.await?.ok_or_else(Problem::not_found)?;
+    // Whether there is such a file comes before what is wrong with the query.
     let query = ApiQuery::<DownloadQuery>::of(request)?;
     let (size, is_saved) = query.checked()?;
-    let by = session.map(|session| session.identity());
-    let wanted = (action, file, size);
-    let allowed = services.files.allowed(backend, wanted, by.as_ref()).await?;
+    let allowed = services
+        .files
+        .find_form(backend, &action, (row, size))
+        .await?;
     let allowed = allowed.ok_or_else(Problem::not_found)?;
     let headers = file_headers(&allowed, is_saved)?;
     let file = allowed.form.file;

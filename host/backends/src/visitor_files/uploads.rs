@@ -18,20 +18,21 @@ use crate::backends::calls::UploadedFile;
 use crate::backends::calls::requests::read_params;
 use crate::backends::model::CallableAction;
 use crate::deployments::files::FileError;
-use crate::deployments::files::visitors::{ArrivingFile, ReceivedForm, UploadRoom};
+use crate::deployments::files::visitors::{ArrivingFile, ReceivedForm, ReservedBytes, UploadRoom};
 use crate::http::extract::{StreamedBody, invalid_request};
 use crate::http::problem::Problem;
 use crate::projects::Project;
 use crate::visitors::ActionCallerIdentity;
 use svc_base::fault;
-use svc_base::ids::{BackendId, visitor_file_id};
+use svc_base::ids::{BackendId, DeploymentId, visitor_file_id};
 use svc_database::values::Params;
 use svc_database::{ResultJson, StatementRunError, UploadKey, VisitorFileRow};
 
 /// An upload whose body has not been read.
 #[derive(Debug)]
 pub(super) struct UploadRequest {
-    /// Project of the page.
+    /// Page that the file is sent to, and its project.
+    pub(super) page: DeploymentId,
     pub(super) project: Project,
     pub(super) bounds: UploadBounds,
     pub(super) backend: BackendId,
@@ -74,16 +75,26 @@ struct ArrivedUpload {
     room: UploadRoom,
 }
 
+/// An upload whose bytes are stored.
+struct StoredUpload {
+    /// The file, then its smaller copies.
+    forms: Vec<ReceivedForm>,
+    inspected: InspectedFile,
+}
+
 impl VisitorFiles {
-    /// Receives a file, and commits it with the statement of its action. Durable when it returns.
+    /// Receives a file, and commits it with the statement of its action. Durable when it returns. `still_allowed` is asked once the file is
+    /// there, because page, action and session may have ended while it came.
     ///
     /// # Errors
     /// [`UploadError`]; nothing is kept then.
     pub(super) async fn upload(
         &self,
         request: UploadRequest,
+        still_allowed: impl AsyncFnOnce() -> Result<(), Problem>,
     ) -> Result<UploadAnswerJson, UploadError> {
         let UploadRequest {
+            page,
             project,
             bounds,
             backend,
@@ -97,7 +108,7 @@ impl VisitorFiles {
         } = request;
         let content_type = content_type.as_deref();
         let uploader = uploader_of(by.as_ref(), client);
-        let key = key.map(|key| self.keys.begin((&uploader, &action.row.name, &key)));
+        let key = key.map(|key| self.keys.begin(&page, (&uploader, &action.row.name, &key)));
         let key = key.transpose()?;
         let earlier = self.earlier_answer(backend, key.as_ref()).await?;
         let (most, room) = match &earlier {
@@ -134,8 +145,31 @@ impl VisitorFiles {
             kept,
             room,
         };
-        self.store_and_commit(&project, &action, by, (arrived, &mut turn))
-            .await
+        let storing = self.store(&project, &action, (&arrived, still_allowed));
+        let (stored, reserved) = Box::pin(storing).await?;
+        turn.store();
+        let backend = arrived.of.backend;
+        let of = arrived.of.clone();
+        match self.commit(&action, by, arrived, &stored).await {
+            Ok(result) => {
+                turn.keep();
+                self.backends.note_uploaded_files(backend, vec![of.file]);
+                fault::point("upload.committed");
+                Ok(UploadAnswerJson {
+                    rows: result.rows.of(0),
+                    json: result.json,
+                    is_replayed: false,
+                })
+            }
+            Err(error) => {
+                // Of what may be committed after all, a look at the database tells later.
+                if is_undone(&error) {
+                    self.files.give_up_forms(&stored.forms).await?;
+                    self.files.release_upload(&of, reserved).await?;
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Returns the bounds of an upload by an action, where the project's plan has so many bytes for a file.
@@ -154,10 +188,12 @@ impl VisitorFiles {
         backend: BackendId,
         bytes: u64,
     ) -> Result<UploadRoom, UploadError> {
-        match self.files.room_for_upload(project, bytes).await {
+        let arriving = self.quotas.arriving_bytes();
+        match self.files.room_for_upload(project, (bytes, arriving)).await {
             Err(FileError::StorageFull { .. }) => {
                 self.follow_now(backend).await;
-                Ok(self.files.room_for_upload(project, bytes).await?)
+                let found = self.files.room_for_upload(project, (bytes, arriving));
+                Ok(found.await?)
             }
             found => Ok(found?),
         }
@@ -177,52 +213,33 @@ impl VisitorFiles {
         Ok(found.map(|(body, json)| EarlierAnswer { body, json }))
     }
 
-    /// Looks at a file, stores it, names it, and commits its row.
-    async fn store_and_commit(
+    /// Looks at a file, stores it, and names it.
+    async fn store(
         &self,
         project: &Project,
         action: &CallableAction,
-        by: Option<ActionCallerIdentity>,
-        (arrived, turn): (ArrivedUpload, &mut UploadTurn),
-    ) -> Result<UploadAnswerJson, UploadError> {
+        (arrived, still_allowed): (&ArrivedUpload, impl AsyncFnOnce() -> Result<(), Problem>),
+    ) -> Result<(StoredUpload, ReservedBytes), UploadError> {
         let body = &arrived.received.body;
         self.files.refuse_blocked_upload(&body.digest).await?;
         let inspected = inspect(&self.sandbox, &self.files, body, &action.row.files).await?;
-        let (forms, inspected) = self
-            .store_forms(project, action, &arrived, inspected)
+        let stored = self
+            .store_forms(project, action, arrived, inspected)
             .await?;
-        let (of, sent) = (arrived.of.clone(), body.digest);
-        let reserved = self
-            .files
-            .reserve_upload(&of, sent, arrived.room, &forms)
-            .await;
-        let reserved = match reserved {
-            Ok(reserved) => reserved,
-            Err(error) => {
-                self.files.give_up_forms(&forms).await?;
-                return Err(error.into());
-            }
+        let forms = &stored.forms;
+        let reserved = match still_allowed().await {
+            Ok(()) => self
+                .files
+                .reserve_upload(&arrived.of, body.digest, arrived.room, forms)
+                .await
+                .map_err(UploadError::from),
+            Err(problem) => Err(problem.into()),
         };
-        turn.store();
-        let backend = of.backend;
-        match self.commit(action, by, arrived, (&forms, inspected)).await {
-            Ok(result) => {
-                turn.keep();
-                self.backends.note_uploaded_files(backend, vec![of.file]);
-                fault::point("upload.committed");
-                Ok(UploadAnswerJson {
-                    rows: result.rows.of(0),
-                    json: result.json,
-                    is_replayed: false,
-                })
-            }
+        match reserved {
+            Ok(reserved) => Ok((stored, reserved)),
             Err(error) => {
-                // Of what may be committed after all, a look at the database tells later.
-                if is_undone(&error) {
-                    self.files.give_up_forms(&forms).await?;
-                    self.files.release_upload(&of, reserved).await?;
-                }
-                Err(error.into())
+                self.files.give_up_forms(forms).await?;
+                Err(error)
             }
         }
     }
@@ -234,7 +251,7 @@ impl VisitorFiles {
         action: &CallableAction,
         arrived: &ArrivedUpload,
         inspected: InspectedFile,
-    ) -> Result<(Vec<ReceivedForm>, InspectedFile), UploadError> {
+    ) -> Result<StoredUpload, UploadError> {
         let body = arrived.received.body.clone();
         let (bytes, copies) = match &inspected.picture {
             None => (PieceBytes::whole(body), Vec::new()),
@@ -265,7 +282,7 @@ impl VisitorFiles {
                 }
             }
         }
-        Ok((forms, inspected))
+        Ok(StoredUpload { forms, inspected })
     }
 
     /// Commits the row of a file with the statement of its action.
@@ -274,14 +291,14 @@ impl VisitorFiles {
         action: &CallableAction,
         by: Option<ActionCallerIdentity>,
         arrived: ArrivedUpload,
-        (forms, inspected): (&[ReceivedForm], InspectedFile),
+        StoredUpload { forms, inspected }: &StoredUpload,
     ) -> Result<ResultJson, BackendError> {
         let file = forms.first();
         let picture = inspected.picture.as_ref();
         let row = VisitorFileRow {
             id: arrived.of.file,
             name: arrived.name,
-            media_type: inspected.media_type,
+            media_type: inspected.media_type.clone(),
             size: file.map_or(0, ReceivedForm::bytes),
             sha256: file.map_or_else(String::new, |file| file.digest().to_string()),
             width: picture.map(|picture| picture.cleaned.width),

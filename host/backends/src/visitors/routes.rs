@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 
 use super::flow::{SignInRequest, SignInStart};
 use super::kinds::CallbackQuery;
@@ -82,6 +82,17 @@ pub async fn login(
     })
 }
 
+/// Refuses the HEAD of an address whose GET uses up what works once: a HEAD changes nothing (RFC 9110, section 9.2.1).
+fn refuse_head(method: &Method) -> Result<(), Problem> {
+    match *method == Method::HEAD {
+        true => {
+            Err(Problem::method_not_allowed()
+                .header(header::ALLOW, HeaderValue::from_static("GET")))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Come back from a provider
 ///
 /// Where each provider leads browsers back to: the redirect URI that it is registered with.
@@ -101,9 +112,11 @@ pub async fn login(
 pub async fn callback(
     State(visitors): State<Arc<Visitors>>,
     Path(provider): Path<String>,
+    method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    refuse_head(&method)?;
     let parameter = |name| single_query_value(uri.query(), name);
     // An answer with a repeated parameter is not valid (RFC 6749, section 3.1).
     let (code, iss, error) = match (parameter("code"), parameter("iss"), parameter("error")) {
@@ -144,9 +157,11 @@ pub async fn complete(
     State(visitors): State<Arc<Visitors>>,
     context: HttpRequestContext,
     Path(slug): Path<String>,
+    method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    refuse_head(&method)?;
     let page = visitors.sign_in_page(&context.host, &slug).await?;
     // A ticket that is sent twice is not valid.
     let ticket = single_query_value(uri.query(), "ticket").unwrap_or_default();

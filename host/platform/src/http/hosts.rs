@@ -150,10 +150,16 @@ impl ServerHostNames {
     pub fn new(config: &Config, domains: Arc<ServedDomains>) -> Self {
         let host =
             |url: &str| Url::parse(url).map_or_else(|_| String::new(), |url| host_and_port(&url));
+        let scheme_port = if config.secure { 443 } else { 80 };
         let mut api = vec![host(&config.base_url)];
         api.push(config.listen.to_string());
         if config.listen.ip().is_loopback() {
             api.push(format!("localhost:{}", config.listen.port()));
+        }
+        // Hosts are compared without the port that goes without saying.
+        let usual = format!(":{scheme_port}");
+        for host in &mut api {
+            host.truncate(host.strip_suffix(&*usual).unwrap_or(host).len());
         }
         Self {
             sites: host(&config.sites_url),
@@ -174,7 +180,7 @@ impl ServerHostNames {
                 .ip()
                 .is_unspecified()
                 .then_some(config.listen.port()),
-            scheme_port: if config.secure { 443 } else { 80 },
+            scheme_port,
             domains,
             domain_port: sites_port(config).into(),
             no_port: "".into(),

@@ -1,15 +1,23 @@
 //! Bodies that are read in parts, for what is too large to be in memory as a whole.
 
+use std::pin::Pin;
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
+use tokio::time::{Sleep, sleep, timeout};
 
 use super::extract::{BODY_TIMEOUT, broken_body, invalid_request};
 use super::problem::{Problem, ProblemCode};
 use super::request_bodies::BodyMeter;
+
+/// Least rate at which a body comes, in bytes a second: that of the slowest mobile plans, halved for the lumps in which bytes come. A byte now
+/// and then would keep an upload's place for ever.
+const LEAST_RATE: u64 = 2 << 10;
 
 /// Proof that a request says how long its body is, before anything of it is read.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +58,49 @@ pub struct StreamedBody {
     read: u64,
     /// Bytes that were read and are still in memory, as the reader has said.
     held: usize,
+    pace: BodyPace,
+}
+
+/// Rate at which a body comes, by periods in each of which so many bytes must come.
+#[derive(Debug)]
+struct BodyPace {
+    /// Length of a period, and of the longest silence.
+    period: Duration,
+    least: u64,
+    /// End of the current period; none while nothing is waited for.
+    ends: Option<Pin<Box<Sleep>>>,
+    /// Bytes of the current period.
+    bytes: u64,
+}
+
+impl BodyPace {
+    fn new(period: Duration) -> Self {
+        Self {
+            period,
+            least: LEAST_RATE * period.as_secs(),
+            ends: None,
+            bytes: 0,
+        }
+    }
+
+    /// Waits for the next frame of a body; `None` if nothing or too little came.
+    async fn next<F>(&mut self, frame: impl Future<Output = F>) -> Option<F> {
+        let mut frame = std::pin::pin!(timeout(self.period, frame));
+        loop {
+            let period = self.period;
+            let ends = self.ends.get_or_insert_with(|| Box::pin(sleep(period)));
+            tokio::select! {
+                biased;
+                found = &mut frame => return found.ok(),
+                () = ends => {
+                    if self.bytes < self.least {
+                        return None;
+                    }
+                    (self.ends, self.bytes) = (None, 0);
+                }
+            }
+        }
+    }
 }
 
 impl<S: Send + Sync> FromRequest<S> for StreamedBody {
@@ -63,6 +114,7 @@ impl<S: Send + Sync> FromRequest<S> for StreamedBody {
             declared: RequiredBodyLength::of(&parts.headers)?.bytes(),
             read: 0,
             held: 0,
+            pace: BodyPace::new(BODY_TIMEOUT),
         })
     }
 }
@@ -83,10 +135,10 @@ impl StreamedBody {
         }
         self.held = kept;
         loop {
-            let frame = tokio::time::timeout(BODY_TIMEOUT, self.body.frame()).await;
-            let frame = frame.map_err(|_| {
-                let seconds = BODY_TIMEOUT.as_secs();
-                let detail = format!("Nothing of the body arrived for {seconds} seconds.");
+            let frame = self.pace.next(self.body.frame()).await;
+            let frame = frame.ok_or_else(|| {
+                let (seconds, least) = (BODY_TIMEOUT.as_secs(), LEAST_RATE);
+                let detail = format!("Nothing of the body arrived for {seconds} seconds, or less than {least} bytes a second.");
                 Problem::new(ProblemCode::Timeout, detail)
             })?;
             let Some(frame) = frame else {
@@ -96,6 +148,7 @@ impl StreamedBody {
             if let Ok(bytes) = frame.into_data() {
                 self.read += bytes.len() as u64;
                 self.held += bytes.len();
+                self.pace.bytes += bytes.len() as u64;
                 if self.read > self.declared {
                     break;
                 }
@@ -122,6 +175,29 @@ mod tests {
             headers.insert(header::CONTENT_LENGTH, declared.parse().unwrap());
         }
         StreamedBody::from_request(request, &()).await
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_too_slowly_is_given_up() {
+        let period = Duration::from_millis(500);
+        let pace = |least| BodyPace {
+            least,
+            ..BodyPace::new(period)
+        };
+        let mut steady = pace(1);
+        for _ in 0..15 {
+            assert!(steady.next(sleep(period / 10)).await.is_some());
+            steady.bytes += 1;
+        }
+        let mut trickle = pace(1000);
+        let mut came = 0;
+        while trickle.next(sleep(period / 10)).await.is_some() {
+            trickle.bytes += 1;
+            came += 1;
+        }
+        assert!(came < 100, "{came}");
+        let mut silent = pace(0);
+        assert!(silent.next(std::future::pending::<()>()).await.is_none());
     }
 
     #[tokio::test]

@@ -67,7 +67,7 @@ pub(super) fn description() -> Description {
         "action": { "type": "string", "enum": Action::names() },
         "project_id": string_argument("The project."),
         "ddl": string_argument("create (required): CREATE TABLE, INDEX, VIEW and seed INSERTs, at least one TABLE. update: one migration of those or ALTER TABLE … ADD COLUMN. No names that begin with svc_."),
-        "note": string_argument("update with ddl."),
+        "note": string_argument("update with ddl or actions."),
         "dry_run": { "type": "boolean", "description": "update with ddl or actions: only tries." },
         "name": string_argument("action_versions, rollback_action, delete_action (required)."),
         "version": { "type": "integer", "minimum": 1, "description": "rollback_action (required)." },
@@ -280,19 +280,24 @@ fn is_action_update(arguments: &ToolArguments) -> bool {
     arguments.has("actions") || arguments.has_null("actions") && !other
 }
 
-/// Returns the actions to define, and the mode of the change.
+/// Returns the actions to define, and the mode of the change. The note is that of each action without one of its own.
 fn parse_actions(mut arguments: ToolArguments) -> Result<(DefineActions, DryRunQuery), Problem> {
-    let others = ["ddl", "realtime", "agents", "note"];
+    let others = ["ddl", "realtime", "agents"];
     if let Some(other) = others.iter().find(|name| arguments.has(name)) {
         return Err(invalid_request(format!(
-            "In the arguments: `actions` is sent alone, without `{other}`; each action may have a `note` of its own."
+            "In the arguments: `actions` is sent alone, without `{other}`."
         )));
     }
     let how = change_mode(&mut arguments)?;
+    let note = arguments.optional::<Option<String>>("note", "a string")?;
     if !arguments.has("actions") {
         arguments.set("actions", &())?;
     }
-    Ok((arguments.parse_rest()?, how))
+    let mut input: DefineActions = arguments.parse_rest()?;
+    for action in &mut input.actions {
+        action.note = action.note.take().or_else(|| note.clone().flatten());
+    }
+    Ok((input, how))
 }
 
 /// Returns the mode of a change, which REST reads from the query.

@@ -264,10 +264,10 @@ pub async fn query(
     context: HttpRequestContext,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
-    body: UnreadBody,
+    body: Result<UnreadBody, Problem>,
 ) -> Result<Response, Problem> {
     let caller = require_caller(caller)?;
-    let body = body.with_limit(calls.config.limits.op_body_bytes)?;
+    let body = body?.with_limit(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
     let query = QueryBackend::from(body.json::<RunQuery>().await?.value).checked()?;
     let flow = caller.flow();

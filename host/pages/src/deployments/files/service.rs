@@ -164,11 +164,6 @@ impl ProjectFiles {
         Ok((room, used, kept))
     }
 
-    /// Refuses new files where the disk has no room for them.
-    pub(super) fn check_disk(&self) -> Result<(), FileError> {
-        Ok(self.capacity.check_disk()?)
-    }
-
     /// Reads all bytes of a file, and compares them with their digest before the last are stored.
     async fn read<B: FileBytes>(
         &self,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 
@@ -133,6 +133,7 @@ pub async fn delete(
 pub async fn home(
     State(serving): State<Arc<PageService>>,
     context: HttpRequestContext,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let Some(label) = context.host.project_label() else {
         return Err(Problem::not_found());
@@ -141,8 +142,9 @@ pub async fn home(
     let slug = origin
         .home()
         .ok_or_else(|| Problem::new(ProblemCode::NotFound, "Nothing is published here yet."))?;
+    let query = query.map_or_else(String::new, |query| format!("?{query}"));
     let headers = [
-        (header::LOCATION, format!("/{slug}")),
+        (header::LOCATION, format!("/{slug}{query}")),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
     Ok((StatusCode::FOUND, headers).into_response())

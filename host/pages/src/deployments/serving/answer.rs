@@ -52,6 +52,12 @@ impl RequestOrigin {
     }
 }
 
+/// Whether a GET of a page that is answered with a status is a visit: one that asks for a part is none, whatever it gets.
+pub(super) fn is_visit(status: StatusCode, request: &HeaderMap) -> bool {
+    matches!(status, StatusCode::OK | StatusCode::NOT_MODIFIED)
+        && !request.contains_key(header::RANGE)
+}
+
 /// Redirects to another path, with the query of the request.
 ///
 /// # Errors

@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, header};
 
 use super::PageService;
-use super::answer::RequestOrigin;
+use super::answer::{self, RequestOrigin};
 use super::origins::ProjectOrigin;
 use super::pages::{PageKind, ServedPage, ServedSite};
 use super::site_answer::{SiteHttpRequest, name_canonical, ruled_headers};
@@ -151,7 +151,7 @@ impl PageService {
         };
         let response =
             document::respond(headers, &variant.etag, &variant.bytes, asked.headers()).ok()?;
-        let seen = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
+        let seen = answer::is_visit(response.status(), asked.headers());
         if seen && media.is_html() && asked.is_navigation() {
             self.count_view(page, self.now());
         }

@@ -88,8 +88,7 @@ pub async fn show(
     let origin = RequestOrigin::of(host);
     let now = serving.now();
     let response = answer::page_response(&page, origin, now, headers)?;
-    let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
-    if counted && *method == Method::GET {
+    if *method == Method::GET && answer::is_visit(response.status(), headers) {
         serving.count_view(&page, now);
     }
     Ok(response)
@@ -352,9 +351,5 @@ pub async fn without_slash(
         Err(PageLookupError::Disabled) => return Ok(disabled_page(serving.config())),
         Err(error) => return Err(error.into()),
     }
-    let headers = [
-        (header::LOCATION, format!("/{slug}")),
-        (header::CACHE_CONTROL, "no-store".into()),
-    ];
-    Ok((StatusCode::PERMANENT_REDIRECT, headers).into_response())
+    answer::redirect_below(&format!("/{slug}"), request.uri.query())
 }

@@ -197,7 +197,7 @@ pub(in crate::deployments) async fn site_response(
         StatusCode::OK => file_response(serving, page.id, file, headers, request.headers).await?,
         _ => not_found_page(serving, page.id, file, headers).await?,
     };
-    let seen = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
+    let seen = answer::is_visit(response.status(), request.headers);
     Ok(SiteResponse {
         is_view: seen && media.is_html() && request.is_navigation(),
         response,

@@ -154,18 +154,19 @@ pub async fn named_ids(
 }
 
 impl ProjectFiles {
-    /// Finds room for an upload of a declared length.
+    /// Finds room for an upload of a declared length, where others that are under way may bring `arriving` bytes.
     ///
     /// # Errors
     /// `TooLarge`, `StorageFull`, `InstallationFull`, those of the disk and the database.
     pub async fn room_for_upload(
         &self,
         project: &Project,
-        declared: u64,
+        (declared, arriving): (u64, u64),
     ) -> Result<UploadRoom, FileError> {
         let (room, used, _) = self.room_for(project, declared, None).await?;
         room.check(used, declared)?;
-        self.check_disk()?;
+        let bytes = arriving.saturating_add(declared);
+        self.capacity.check_uploads(bytes)?;
         Ok(UploadRoom(room))
     }
 

@@ -94,21 +94,36 @@ impl CapacityChecker {
         }
     }
 
-    /// Refuses to begin when there is no room for one more quick share.
-    pub(in crate::deployments) async fn check_share(
-        &self,
-        publisher: &SharePublisher,
-    ) -> Result<(), PublishError> {
+    /// Refuses what strangers send where so many bytes of it would take what the disk has for owners.
+    fn check_strangers_disk(&self, bytes: u64) -> Result<(), PublishError> {
         let free = self.checked_free_disk()?;
         let limits = &self.infra.config.limits;
         let least = limits
             .free_disk_bytes
             .saturating_add(limits.free_disk_owners_bytes);
-        if publisher.kind() == CapHolderKind::Client && free < least {
+        if free < least.saturating_add(bytes) {
             return Err(PublishError::Cap(CapReached {
                 key: "free_disk_owners_bytes",
                 part: DividedCapPart::Strangers,
             }));
+        }
+        Ok(())
+    }
+
+    /// Refuses an upload of a visitor's where the disk has no room for all that are under way, of so many bytes together: each is there twice
+    /// for a moment, as it has arrived and as it is kept.
+    pub(in crate::deployments) fn check_uploads(&self, bytes: u64) -> Result<(), PublishError> {
+        self.check_strangers_disk(bytes.saturating_mul(2))
+    }
+
+    /// Refuses to begin when there is no room for one more quick share.
+    pub(in crate::deployments) async fn check_share(
+        &self,
+        publisher: &SharePublisher,
+    ) -> Result<(), PublishError> {
+        match publisher.kind() {
+            CapHolderKind::Client => self.check_strangers_disk(0)?,
+            _ => self.check_disk()?,
         }
         let publisher = publisher.clone();
         self.cap_check()
