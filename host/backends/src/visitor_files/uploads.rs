@@ -7,7 +7,6 @@ use super::form::{ReceivedUpload, UploadBounds, receive};
 use super::inspection::{InspectedFile, inspect};
 use super::keys::KeyHash;
 use super::pieces::{PieceBytes, WholeBytes};
-use super::quotas::UploadTurn;
 use super::requests::{UploadQuery, checked_name};
 use super::spool::Spool;
 use super::views::UploadedFileView;

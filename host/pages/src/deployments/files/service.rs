@@ -164,6 +164,11 @@ impl ProjectFiles {
         Ok((room, used, kept))
     }
 
+    /// Refuses an upload where the disk has no room for all that are under way, of so many bytes together.
+    pub(super) fn check_uploads(&self, bytes: u64) -> Result<(), FileError> {
+        Ok(self.capacity.check_uploads(bytes)?)
+    }
+
     /// Reads all bytes of a file, and compares them with their digest before the last are stored.
     async fn read<B: FileBytes>(
         &self,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;

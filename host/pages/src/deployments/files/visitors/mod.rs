@@ -166,7 +166,7 @@ impl ProjectFiles {
         let (room, used, _) = self.room_for(project, declared, None).await?;
         room.check(used, declared)?;
         let bytes = arriving.saturating_add(declared);
-        self.capacity.check_uploads(bytes)?;
+        self.check_uploads(bytes)?;
         Ok(UploadRoom(room))
     }
 
