@@ -183,3 +183,26 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::truncate;
+
+    #[test]
+    fn a_text_is_cut_where_there_is_no_room_for_all_of_it() {
+        for (text, line) in [
+            ("abcde", "abcde"),
+            ("abcdef", "abcd…"),
+            ("abcd e", "abcd…"),
+            ("abc de", "abc…"),
+            ("abcde f", "abcd…"),
+            (" a  b\tc ", "a b c"),
+            ("äöüäö", "äöüäö"),
+            ("äöüäöü", "äöüä…"),
+            ("a\0b", "a\u{fffd}b"),
+            ("", ""),
+        ] {
+            assert_eq!(truncate(text, 5), line, "{text:?}");
+        }
+    }
+}

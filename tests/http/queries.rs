@@ -60,6 +60,11 @@ async fn only_the_owner_may_query() {
     schema(&fixture, Some(&wrong))
         .await
         .problem(401, "unauthorized");
+    // Who asks comes before how much is sent.
+    let large = json!({ "sql": "x".repeat(1_200_000) });
+    send_request(&fixture, None, &large)
+        .await
+        .problem(401, "unauthorized");
     let in_body = json!({ "sql": "SELECT 1 AS one", "credential": fixture.owner.credential });
     send_request(&fixture, None, &in_body)
         .await

@@ -25,6 +25,8 @@ async fn a_get_answered_200_or_304_is_a_visit() {
         (Method::HEAD, "/page", ("if-none-match", etag), 304),
         (Method::GET, "/page", ("range", "bytes=0-3"), 206),
         (Method::GET, "/page", ("range", "bytes=99-"), 416),
+        (Method::GET, "/page", ("range", "bytes=0-1,4-5"), 200),
+        (Method::GET, "/page", ("range", "items=0-1"), 200),
         (Method::GET, "/page/raw", ("accept", "*/*"), 200),
         (Method::GET, "/page/", ("accept", "*/*"), 308),
         (Method::POST, "/page", ("accept", "*/*"), 405),

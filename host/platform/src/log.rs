@@ -76,14 +76,15 @@ fn filter(wanted: &str) -> (Targets, Vec<&str>) {
         .map(str::trim)
         .filter(|one| !one.is_empty())
     {
+        // A span in brackets would be read as the name of a module.
         match directive.parse::<Targets>() {
-            Ok(read) => {
+            Ok(read) if !directive.contains('[') => {
                 if let Some(level) = read.default_level() {
                     filter = filter.with_default(level);
                 }
                 filter = filter.with_targets(read);
             }
-            Err(_) => unread.push(directive),
+            _ => unread.push(directive),
         }
     }
     (filter, unread)

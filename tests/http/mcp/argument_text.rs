@@ -135,3 +135,28 @@ async fn a_null_is_an_absence_of_what_a_tool_takes_alone() {
     let done = client.call_ok("manage_backend", update).await;
     assert_eq!(done["status"], "already_applied");
 }
+
+#[tokio::test]
+async fn the_note_of_an_update_is_that_of_its_actions() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let client = Client::with_credential(&server, &owner.credential);
+    let create = json!({ "action": "create", "project_id": project, "ddl": "CREATE TABLE t (n)" });
+    client.call_ok("manage_backend", create).await;
+    let sql = "INSERT INTO t VALUES (:n)";
+    let update = json!({
+        "action": "update", "project_id": project, "note": "why",
+        "actions": [{ "name": "add", "sql": sql }, { "name": "own", "sql": sql, "note": "its own" }],
+    });
+    client.call_ok("manage_backend", update).await;
+    let path = format!("/{project}/backend/actions");
+    let list = owner.get(&server, &path).await.expect(200).json();
+    let notes: Vec<&Value> = list["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["note"])
+        .collect();
+    assert_eq!(notes, ["why", "its own"]);
+}

@@ -239,6 +239,8 @@ async fn a_slash_at_the_end_is_redirected_away() {
     let answer = server.get("/page/").answer().await.expect(308);
     assert_eq!(answer.header("location"), Some("/page"));
     assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let answer = server.get("/page/?a=b&c").answer().await.expect(308);
+    assert_eq!(answer.header("location"), Some("/page?a=b&c"));
     server
         .get("/nothing/")
         .answer()

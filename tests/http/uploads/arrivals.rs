@@ -250,6 +250,7 @@ async fn an_action_with_a_file_is_called_by_its_routes_alone() {
         ("SELECT 1 AS one", json!({ "anonymous": true })),
         ("SELECT :svc_file AS f", json!({ "sizes": [100] })),
         ("SELECT :svc_file AS f", json!({ "types": ["image"] })),
+        ("SELECT :svc_file AS f", json!({ "types": [] })),
         ("SELECT :svc_file AS f", json!({ "max_bytes": 0 })),
         ("SELECT :svc_file AS f", json!({ "more": 1 })),
         ("UPDATE svc_files SET name = :name", Value::Null),
@@ -332,4 +333,34 @@ async fn the_length_is_judged_before_query_and_key() {
         let answer = fixture.upload_with(query, b"x", &headers).await;
         answer.problem(400, "invalid_request");
     }
+}
+
+#[tokio::test]
+async fn a_file_that_its_own_statement_deletes_is_refused() {
+    let fixture = UploadFixture::new().await;
+    let gone = json!([{
+        "name": "gone", "sql": "DELETE FROM svc_files WHERE id = :svc_file RETURNING name",
+        "files": { "anonymous": true },
+    }]);
+    fixture.project.put(&gone).await.expect(200);
+    let refused = fixture.upload("gone", b"x").await;
+    refused.problem(403, "upload_refused");
+    assert_eq!(fixture.project.count("svc_files").await, 0);
+    fixture.settle().await;
+    assert_eq!(fixture.used_bytes().await, 0);
+}
+
+#[tokio::test]
+async fn a_key_is_of_its_page_alone() {
+    let fixture = UploadFixture::new().await;
+    let (owner, server) = (&fixture.project.owner, &fixture.project.server);
+    owner
+        .frontend(server, &fixture.project.project, "hall")
+        .await;
+    let key = ("idempotency-key", "one");
+    fixture.upload_with("add", b"one", &[key]).await.expect(201);
+    let request = server.request(Method::POST, "/hall/api/files/add");
+    let request = request.header(key.0, key.1).header("content-length", 3);
+    let other = request.body("two").answer().await.expect(201);
+    assert_eq!(other.header("idempotency-replayed"), None);
 }

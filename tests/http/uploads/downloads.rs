@@ -142,6 +142,11 @@ async fn a_file_that_no_row_allows_is_not_there() {
             answer.text()
         );
     }
+    // What is not there comes before what is wrong with the query.
+    for (action, file) in [("none", &*id), ("see", "file_00000000000000000000000000")] {
+        let answer = fixture.download(action, &format!("{file}?more=1")).await;
+        answer.problem(404, "not_found");
+    }
     // The authority is asked each time.
     fixture.project.rows("SELECT 1 AS one").await;
     let unlink = json!([{ "name": "unlink", "sql": "DELETE FROM photos WHERE file = :file" }]);

@@ -9,6 +9,8 @@ use crate::owner::text;
 use crate::project_fixture::ProjectFixture;
 use crate::visitors::guest_book::GuestBook;
 use svc_tests::TestServer;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 const DDL: &str = "CREATE TABLE photos (id INTEGER PRIMARY KEY, file TEXT NOT NULL REFERENCES svc_files(id) ON DELETE CASCADE, owner TEXT NOT NULL);";
 
@@ -18,6 +20,7 @@ async fn guest_book() -> GuestBook {
     let add = "INSERT INTO photos (file, owner) SELECT :svc_file, :svc_user_id WHERE (SELECT count(*) FROM photos WHERE owner = :svc_user_id) < 2";
     let actions = json!([
         { "name": "add", "sql": add },
+        { "name": "more", "sql": "INSERT INTO photos (file, owner) VALUES (:svc_file, :svc_user_id)" },
         { "name": "see", "sql": "SELECT 1 FROM photos WHERE file = :svc_file AND owner = :svc_user_id" },
         { "name": "remove", "sql": "DELETE FROM svc_files WHERE id = :id AND user_id = :svc_user_id" },
     ]);
@@ -82,4 +85,62 @@ async fn a_file_is_its_visitors_and_goes_with_the_visitor() {
     assert_eq!(rows, json!([{ "id": bobs["file"]["id"] }]));
     assert_eq!(book.fixture.count("photos").await, 1);
     assert_eq!(book.user(&mut ada).await, Value::Null);
+}
+
+/// Begins an upload whose body has one byte to come.
+async fn begin_upload(book: &GuestBook, action: &str, cookies: &str) -> TcpStream {
+    let address = book.fixture.server.address();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let host = book.origin.trim_start_matches("http://");
+    let head = format!(
+        "POST /room/api/files/{action} HTTP/1.1\r\nHost: {host}\r\nOrigin: {}\r\nCookie: {cookies}\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
+        book.origin
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server asks for the body of an upload that it has let in.
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).await.unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"x").await.unwrap();
+    stream
+}
+
+/// Sends the last byte of an upload; returns its answer.
+async fn end_upload(mut stream: TcpStream) -> String {
+    stream.write_all(b"y").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn an_upload_does_not_outlive_what_let_it_in() {
+    let book = guest_book().await;
+    let mut ada = book.browser();
+    book.sign_in(&mut ada, "name=ada&email=ada%40example.com", "")
+        .await;
+    let cookies = ada.cookie(&book.url("/api/files/add")).unwrap();
+    let (fixture, user) = (&book.fixture, text(&book.user(&mut ada).await["id"]));
+    let allowed = begin_upload(&book, "add", &cookies).await;
+    let answer = end_upload(allowed).await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let of_action = begin_upload(&book, "more", &cookies).await;
+    let path = format!("/{}/backend/actions/more", fixture.project);
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    let answer = end_upload(of_action).await;
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    let of_visitor = begin_upload(&book, "add", &cookies).await;
+    let path = format!("/{}/visitors/{user}?files=true", fixture.project);
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    let answer = end_upload(of_visitor).await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert_eq!(fixture.count("svc_files").await, 0);
 }

@@ -104,6 +104,9 @@ async fn a_ticket_is_good_once_for_a_minute_and_for_its_browser_and_page() {
     let refused = guest_book.failure_url("ticket_invalid");
 
     let ticket = guest_book.completion_url(&mut ada, "acme").await;
+    let head = ada.send_request(Method::HEAD, &ticket, HeaderMap::new(), None);
+    let head = head.await.expect(405);
+    assert_eq!(head.header("allow"), Some("GET"));
     let answer = ada.get(&ticket).await.expect(302);
     assert_eq!(location(&ticket, &answer), guest_book.url(""));
     let user = guest_book.user(&mut ada).await;

@@ -405,6 +405,10 @@ mod tests {
         ] {
             assert_eq!(hosts.classify(host), expected, "{host}");
         }
+        let usual = super::tests::hosts("127.0.0.1:80", "");
+        for host in ["127.0.0.1", "127.0.0.1:80"] {
+            assert_eq!(usual.classify(host), Some(HostKind::Api), "{host}");
+        }
     }
 
     #[test]

@@ -40,7 +40,9 @@ mod tests {
     use futures_util::FutureExt as _;
 
     fn site(n: u8) -> DeploymentId {
-        format!("dep_{n:026}").parse().unwrap()
+        format!("00000000-0000-7000-8000-0000000000{n:02}")
+            .parse()
+            .unwrap()
     }
 
     #[tokio::test]
