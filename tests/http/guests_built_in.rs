@@ -37,7 +37,7 @@ fn bench() -> GuestTestSettings {
 
 /// How large the renderer may be, in bytes. Publishing waits for all of it to be compiled after an upgrade, and every server holds it:
 /// what is new has to be small.
-const RENDERER: usize = 15_700_000;
+const RENDERER: usize = 15_800_000;
 
 #[test]
 fn the_renderer_stays_light() {

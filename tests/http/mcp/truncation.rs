@@ -1,10 +1,13 @@
 //! Answers that are too large for a result: what is left of them is what matters, and says what is missing.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use svc_tests::TestServer;
 
 use super::client::Client;
-use crate::owner::Owner;
+use crate::owner::{Owner, text};
+use crate::uploads::UploadFixture;
 
 struct BackendTool<'a> {
     client: Client<'a>,
@@ -200,4 +203,30 @@ async fn rows_that_are_cut_are_not_told_to_be_all() {
         (&answer["truncated"], &called["truncated"]),
         (&json!(true), &json!(true))
     );
+}
+
+#[tokio::test]
+async fn a_tool_lists_all_files_however_long_their_names_are() {
+    let server = TestServer::builder().limits(|limits| limits.upload_burst = 100);
+    let fixture = UploadFixture::on_server(server.start().await).await;
+    let name = "%F0%9F%98%80".repeat(255);
+    for n in 0..20 {
+        let action = format!("add?name={name}");
+        fixture.uploaded(&action, format!("{n}").as_bytes()).await;
+    }
+    let project = &fixture.project;
+    let client = Client::with_credential(&project.server, &project.owner.credential);
+    let mut call = json!({ "action": "files", "project_id": project.project });
+    let mut found = HashSet::new();
+    loop {
+        let page = client.call_ok("manage_backend", call.clone()).await;
+        let files = page["files"].as_array().unwrap();
+        found.extend(files.iter().map(|file| text(&file["id"])));
+        if page["next_cursor"].is_null() {
+            break;
+        }
+        assert!(files.len() < 20);
+        call["cursor"] = page["next_cursor"].clone();
+    }
+    assert_eq!(found.len(), 20);
 }

@@ -52,7 +52,7 @@ pub struct ForgetVisitor {
 }
 
 /// Which files to list.
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListFiles {

@@ -119,3 +119,10 @@ pub struct VisitorFileList {
     /// Value to send as `cursor` for the files before; null where there are none.
     pub(super) next_cursor: Option<String>,
 }
+
+impl VisitorFileList {
+    /// Returns the number of files of this page.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+}

@@ -19,10 +19,13 @@ use crate::control::kept_answers::AnswerRecorder;
 use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
+use crate::mcp::results;
 use crate::projects::Project;
+use crate::projects::scope::AuthorizedProject;
 use crate::realtime;
 use crate::realtime::scope::AuthorizedRooms;
 use crate::visitor_files;
+use crate::visitor_files::requests::ListFiles;
 
 actions!(Action {
     Create "create",
@@ -186,8 +189,7 @@ pub(super) async fn call(
         }
         Action::Files => {
             let at = session.project(given).await?;
-            let files = Arc::clone(&session.services.visitor_files);
-            to_json(visitor_files::operations::list(files, at, arguments.parse_rest()?).await?)
+            list_files(&session, at, arguments.parse_rest()?).await
         }
         Action::DeleteFile => {
             let at = session.project(given).await?;
@@ -202,6 +204,24 @@ pub(super) async fn call(
             let base_url = &session.services.config.base_url;
             Ok(export_link(base_url, &at.at.project))
         }
+    }
+}
+
+/// Lists visitors' files, as many as fit into a result: a cursor goes on behind the last that is shown.
+async fn list_files(
+    session: &ToolSession,
+    at: AuthorizedProject<Viewer>,
+    mut query: ListFiles,
+) -> Result<Value, Problem> {
+    loop {
+        let files = Arc::clone(&session.services.visitor_files);
+        let page = visitor_files::operations::list(files, at.clone(), query.clone()).await?;
+        let count = page.files();
+        let document = to_json(page)?;
+        if count < 2 || results::fits_in_result(&document) {
+            return Ok(document);
+        }
+        query.limit = u64::try_from(count / 2).ok();
     }
 }
 
