@@ -6,12 +6,14 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::connection::TenantConnection;
 use super::error::{StatementRunError, internal_error};
-use super::limits::{FILES_TABLE, ResultLimits, VALUE_BYTES};
+use super::limits::{FILES_TABLE, ResultLimits};
 use super::run::{ResultJson, StatementCall, run};
 use svc_base::clock::Timestamp;
 
 /// Time for which the answer to an upload is kept for its key, in seconds.
 const KEPT_SECONDS: i64 = 24 * 3600;
+/// Bytes of an answer in one row, which has the bound of a value: a longer one is kept in pieces.
+const PIECE_BYTES: usize = 128 << 10;
 
 /// Writes a query of files, by what follows the table.
 macro_rules! select_files {
@@ -130,21 +132,21 @@ fn keep_answer(
     kept: &UploadKey,
     answer: &[u8],
 ) -> Result<(), StatementRunError> {
-    let fits = |length| length <= VALUE_BYTES;
-    if !i32::try_from(answer.len()).is_ok_and(fits) {
-        return Err(StatementRunError::ResultTooLarge);
-    }
     let old = kept.at.plus_seconds(-KEPT_SECONDS);
     let keep = || {
         connection
             .prepare("DELETE FROM svc_uploads WHERE at < ?1")?
             .execute([old.0])?;
-        connection
-            .prepare("INSERT INTO svc_uploads (key, body, answer, at) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![kept.key, kept.body, answer, kept.at.0])
+        let mut insert = connection
+            .prepare("INSERT INTO svc_uploads (key, body, answer, at) VALUES (?1, ?2, ?3, ?4)")?;
+        for (number, piece) in answer.chunks(PIECE_BYTES).enumerate() {
+            let key = key_of_piece(&kept.key, number);
+            insert.execute(params![key, kept.body, piece, kept.at.0])?;
+        }
+        Ok(())
     };
     match keep() {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(error) if is_constraint(&error) => Err(StatementRunError::AlreadyUploaded),
         Err(error) => Err(StatementRunError::from_sqlite(error, None)),
     }
@@ -161,10 +163,36 @@ pub(super) fn find_kept_answer(
     now: Timestamp,
 ) -> rusqlite::Result<Option<([u8; 32], Vec<u8>)>> {
     let old = now.plus_seconds(-KEPT_SECONDS);
-    connection
-        .prepare("SELECT body, answer FROM svc_uploads WHERE key = ?1 AND at >= ?2")?
-        .query_row(params![key, old.0], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+    let mut select =
+        connection.prepare("SELECT body, answer FROM svc_uploads WHERE key = ?1 AND at >= ?2")?;
+    let mut find = |number| -> rusqlite::Result<Option<([u8; 32], Vec<u8>)>> {
+        select
+            .query_row(params![key_of_piece(key, number), old.0], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+    };
+    let Some((body, mut answer)) = find(0)? else {
+        return Ok(None);
+    };
+    let (mut number, mut last) = (0, answer.len());
+    while last == PIECE_BYTES {
+        number += 1;
+        let piece = find(number)?.map(|(_, piece)| piece);
+        let piece = piece.unwrap_or_default();
+        last = piece.len();
+        answer.extend_from_slice(&piece);
+    }
+    Ok(Some((body, answer)))
+}
+
+/// Returns the key of a piece of an answer: that of the upload, and the number of one that is not the first.
+fn key_of_piece(key: &[u8; 32], number: usize) -> Vec<u8> {
+    let mut of_piece = key.to_vec();
+    if number > 0 {
+        of_piece.extend_from_slice(&number.to_be_bytes());
+    }
+    of_piece
 }
 
 /// Finds a file. Its statement is prepared once a connection; a tenant's cannot have its text, because of the bind.

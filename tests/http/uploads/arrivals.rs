@@ -364,3 +364,18 @@ async fn a_key_is_of_its_page_alone() {
     let other = request.body("two").answer().await.expect(201);
     assert_eq!(other.header("idempotency-replayed"), None);
 }
+
+#[tokio::test]
+async fn a_long_answer_is_kept_for_its_key_as_a_short_one_is() {
+    let fixture = UploadFixture::new().await;
+    let rows = "INSERT INTO photos (file, caption) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400) SELECT :svc_file, i FROM n RETURNING id, printf('%01000d', id) AS long";
+    let many = json!([{ "name": "many", "sql": rows, "files": { "anonymous": true } }]);
+    fixture.project.put(&many).await.expect(200);
+    let key = [("idempotency-key", "long")];
+    let first = fixture.upload_with("many", b"x", &key).await.expect(201);
+    assert!(first.body.len() > 400_000);
+    let again = fixture.upload_with("many", b"x", &key).await.expect(201);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert!(again.body == first.body);
+    assert_eq!(fixture.project.count("photos").await, 400);
+}
