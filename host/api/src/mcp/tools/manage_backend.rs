@@ -70,7 +70,7 @@ pub(super) fn description() -> Description {
         "action": { "type": "string", "enum": Action::names() },
         "project_id": string_argument("The project."),
         "ddl": string_argument("create (required): CREATE TABLE, INDEX, VIEW and seed INSERTs, at least one TABLE. update: one migration of those or ALTER TABLE … ADD COLUMN. No names that begin with svc_."),
-        "note": string_argument("update with ddl or actions."),
+        "note": string_argument("update: why."),
         "dry_run": { "type": "boolean", "description": "update with ddl or actions: only tries." },
         "name": string_argument("action_versions, rollback_action, delete_action (required)."),
         "version": { "type": "integer", "minimum": 1, "description": "rollback_action (required)." },
