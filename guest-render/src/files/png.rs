@@ -37,17 +37,15 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         }
         match kind {
             b"IHDR" => {
-                let width = be32(content, 0).ok_or_else(cut_short)?;
-                let height = be32(content, 4).ok_or_else(cut_short)?;
+                let (width, height) = be32(content, 0)
+                    .zip(be32(content, 4))
+                    .ok_or_else(cut_short)?;
                 check_pixels(width, height)?;
                 dimensions = Some((width, height));
                 pieces.keep(at..end);
             }
             b"IEND" => {
-                match content {
-                    [] => pieces.keep(at..end),
-                    _ => pieces.add(chunk(b"IEND", &[])),
-                }
+                keep_end(at..end, content, &mut pieces);
                 break;
             }
             b"eXIf" => {
@@ -79,6 +77,14 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         orientation,
         pieces,
     })
+}
+
+/// Keeps the end, which has no content.
+fn keep_end(whole: Range<usize>, content: &[u8], pieces: &mut Pieces) {
+    match content {
+        [] => pieces.keep(whole),
+        _ => pieces.add(chunk(b"IEND", &[])),
+    }
 }
 
 /// Checks the sum behind the name and the content of a chunk.

@@ -36,14 +36,7 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         match chunk.kind {
             b"VP8X" if is_first => {
                 dimensions = Some(extended_size(&file[chunk.content.clone()])?);
-                let start = chunk.content.start;
-                let mut kept = chunk_head(b"VP8X", CANVAS_BYTES);
-                kept.extend_from_slice(&file[start..start + CANVAS_BYTES]);
-                kept[CHUNK_HEAD] &= !(EXIF_FLAG | XMP_FLAG);
-                if orientation != 1 {
-                    kept[CHUNK_HEAD] |= EXIF_FLAG;
-                }
-                pieces.add(kept);
+                pieces.add(canvas(&file[chunk.content.clone()], orientation));
             }
             b"VP8 " | b"VP8L" => {
                 let content = &file[chunk.content.clone()];
@@ -86,6 +79,17 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         orientation,
         pieces: pieces.behind(head),
     })
+}
+
+/// Writes the first chunk of an extended file: that it has EXIF if there is an orientation, and nothing else beside what draws.
+fn canvas(content: &[u8], orientation: u8) -> Vec<u8> {
+    let mut kept = chunk_head(b"VP8X", CANVAS_BYTES);
+    kept.extend_from_slice(&content[..CANVAS_BYTES]);
+    kept[CHUNK_HEAD] &= !(EXIF_FLAG | XMP_FLAG);
+    if orientation != 1 {
+        kept[CHUNK_HEAD] |= EXIF_FLAG;
+    }
+    kept
 }
 
 /// Returns where the file ends by its own length; what follows is no part of it.

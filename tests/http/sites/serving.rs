@@ -111,29 +111,6 @@ async fn an_app_gets_its_page_for_navigations_alone() {
         let missing = ask(&fixture, "GET", path, page).await;
         assert_eq!(missing.status, 404, "{path}: never a file");
     }
-    // The other way to write such an app: a rule, which holds for what is no navigation, too.
-    let ruled = [
-        ("index.html", "app"),
-        ("a.js", "1"),
-        ("_redirects", "/* /index.html 200\n"),
-    ];
-    fixture
-        .send(
-            Method::PUT,
-            "",
-            Some(&json!({ "files": texts(&ruled), "options": {} })),
-        )
-        .await
-        .expect(200);
-    for path in [
-        "/site/users/7",
-        "/site/users%2F7",
-        "/site//a.js",
-        "/users/%5C",
-    ] {
-        let routed = ask(&fixture, "GET", path, "").await.expect(200);
-        assert_eq!(routed.text(), "app", "{path}");
-    }
     let navigation = "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n";
     ask(&fixture, "GET", "/site/users/7", navigation)
         .await
@@ -159,6 +136,29 @@ async fn an_app_gets_its_page_for_navigations_alone() {
     let (encoding, navigation) = ("Accept-Encoding", ["Sec-Fetch-Mode", "Sec-Fetch-Dest"]);
     let of_its_page = ["Accept", "Sec-Fetch-Mode"];
     assert_eq!(vary, [&[encoding], &navigation[..], &of_its_page].concat());
+    // The other way to write such an app: a rule, which holds for what is no navigation, too.
+    let ruled = [
+        ("index.html", "app"),
+        ("a.js", "1"),
+        ("_redirects", "/* /index.html 200\n"),
+    ];
+    fixture
+        .send(
+            Method::PUT,
+            "",
+            Some(&json!({ "files": texts(&ruled), "options": {} })),
+        )
+        .await
+        .expect(200);
+    for path in [
+        "/site/users/7",
+        "/site/users%2F7",
+        "/site//a.js",
+        "/users/%5C",
+    ] {
+        let routed = ask(&fixture, "GET", path, "").await.expect(200);
+        assert_eq!(routed.text(), "app", "{path}");
+    }
 }
 
 #[tokio::test]
