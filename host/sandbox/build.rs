@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
+use sha2::{Digest as _, Sha256};
+
 /// Target that a component is compiled for.
 const TARGET: &str = "wasm32-wasip2";
 
@@ -87,6 +89,9 @@ fn build() -> Result<(), Box<dyn Error>> {
         let embedded = out.join(&file);
         copy_if_changed(&built, &embedded)?;
         println!("cargo::rustc-env={name}={}", embedded.display());
+        let digest = embedded.with_extension("sha256");
+        fs::write(&digest, Sha256::digest(fs::read(&embedded)?))?;
+        println!("cargo::rustc-env={name}_DIGEST={}", digest.display());
     }
     Ok(())
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use super::bindings::gate::GatePre;
 use super::cache::{CompiledGuestCache, OptimizationTier};
+use super::component::GuestComponent;
 use super::engine::GuestEngine;
 use super::gate;
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
-use super::registry::{GuestWorldBindings, built_in_component, prepare_guest};
+use super::registry::{GuestWorldBindings, prepare_guest};
 use super::renderer;
 use super::values::{RenderSource, SqlPurpose, World};
 use super::versions::PreparedRenderer;
@@ -61,8 +62,8 @@ impl DirectGuestCaller {
             Metrics::default(),
         )?;
         let cache = CompiledGuestCache::open(cache_dir)?;
-        let gate = gate.unwrap_or(built_in_component(World::Gate));
-        let render = load_guest(&engine, &cache, built_in_component(World::Render))?;
+        let gate = gate.map_or_else(|| GuestComponent::built_in(World::Gate), GuestComponent::of);
+        let render = load_guest(&engine, &cache, GuestComponent::built_in(World::Render))?;
         let gate = load_guest(&engine, &cache, gate)?;
         Ok(Self {
             engine,
@@ -143,7 +144,7 @@ impl DirectGuestCaller {
 fn load_guest<W: GuestWorldBindings>(
     engine: &GuestEngine,
     cache: &CompiledGuestCache,
-    component: &[u8],
+    component: GuestComponent<'_>,
 ) -> anyhow::Result<W> {
     prepare_guest(engine, &cache.load(&engine.compiler(), component)?)
 }

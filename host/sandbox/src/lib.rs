@@ -16,6 +16,7 @@ mod cache;
 mod calls;
 mod choice;
 mod compilation;
+mod component;
 mod drawings;
 mod engine;
 mod fair_queue;
@@ -54,6 +55,7 @@ pub use admission::{ComponentInspection, MAX_COMPONENT_BYTES, inspect_component,
 pub use calls::{CallCost, DirectGuestCaller};
 pub use choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin, components_newest_first};
 pub use compilation::GuestCompilation;
+pub use component::{built_in_component, built_in_digest};
 pub use files::{
     CleanedPicture, FileFailure, FileHead, FilePiece, FileRecognition, MAX_HEAD_BYTES, PictureCopy,
     PictureFault,
@@ -65,7 +67,7 @@ pub use limits::{
     CallBudgets, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedBudget, SharedLimits,
 };
 pub use metrics::Metrics;
-pub use registry::{GuestSelectionResult, built_in_component};
+pub use registry::GuestSelectionResult;
 pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS, PageReservation};
 pub use rules::{
     HeaderRule, MAX_RULE_FILE_BYTES, PatternPart, RedirectRule, RedirectTarget, RuleFault,

@@ -20,6 +20,7 @@ use super::bindings::gate::GatePre;
 use super::cache::{CompiledGuestCache, CompilerEngines, OptimizationTier};
 use super::choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin};
 use super::compilation::{CompilationProgress, GuestCompilation};
+use super::component::{GuestComponent, built_in_component};
 use super::engine::GuestEngine;
 use super::interface::InterfaceVersion;
 use super::metrics::{Metrics, WorldLabels};
@@ -28,18 +29,6 @@ use super::values::{GuestDigest, World};
 use super::versions::PreparedRenderer;
 use super::wasi::CallStoreState;
 use svc_base::threads::lower_priority;
-
-static RENDER_COMPONENT: &[u8] = include_bytes!(env!("SVC_GUEST_RENDER"));
-static GATE_COMPONENT: &[u8] = include_bytes!(env!("SVC_GUEST_GATE"));
-
-/// Returns the built-in component of a world.
-#[must_use]
-pub fn built_in_component(world: World) -> &'static [u8] {
-    match world {
-        World::Render => RENDER_COMPONENT,
-        World::Gate => GATE_COMPONENT,
-    }
-}
 
 /// Bindings of a world that guests implement.
 pub(super) trait GuestWorldBindings: Sized + Send + Sync + 'static {
@@ -227,7 +216,7 @@ impl GuestRegistry {
         let Some(guest) = guest.filter(|_| !self.stopped.load(Ordering::Relaxed)) else {
             return Ok(());
         };
-        let component = built_in_component(W::WORLD);
+        let component = GuestComponent::built_in(W::WORLD);
         let background = self.engine.background_compiler_engine()?;
         let compiler = CompilerEngines {
             compiling_engine: &background,
@@ -347,7 +336,11 @@ impl GuestRegistry {
             return Ok(Arc::clone(guest));
         }
         let bytes = origin.read(W::WORLD)?;
-        let digest = GuestDigest::of(&bytes);
+        let component = match origin {
+            GuestOrigin::BuiltIn => GuestComponent::built_in(W::WORLD),
+            GuestOrigin::File { .. } => GuestComponent::of(&bytes),
+        };
+        let digest = component.digest;
         if let GuestOrigin::File {
             digest: Some(wanted),
             ..
@@ -361,33 +354,45 @@ impl GuestRegistry {
         if let Some(guest) = loaded(&digest) {
             return Ok(Arc::clone(guest));
         }
-        let first = match (origin, baseline) {
-            (GuestOrigin::BuiltIn, Some(make)) => self.baseline_code(&bytes, make),
-            // The baseline compiler, which is the younger one, runs only this program's own components.
-            _ => None,
-        };
-        let code = match first {
-            Some(code) => code,
-            None => GuestCode {
-                world: self.prepare_component(&bytes)?,
-                engine: Arc::clone(&self.engine),
-            },
-        };
+        // The baseline compiler, which is the younger one, runs only this program's own components.
+        let baseline = baseline.filter(|_| matches!(origin, GuestOrigin::BuiltIn));
+        let code = self.code_of(component, baseline)?;
         Ok(Arc::new(LoadedGuest::new(digest, code)?))
     }
 
-    /// Returns baseline code of a component; `None` if the cache has optimised code, or there is no baseline compiler.
+    /// Returns code of a component: what the cache has, else baseline code if there is a compiler for it, else optimised code.
+    fn code_of<W: GuestWorldBindings>(
+        &self,
+        component: GuestComponent<'_>,
+        baseline: Option<BaselineEngineFactory<'_>>,
+    ) -> anyhow::Result<GuestCode<W>> {
+        let is_only = self.startup_code == StartupCodeTier::BaselineOnly && baseline.is_some();
+        let found = match is_only {
+            true => None,
+            false => self.cache.find(&self.engine.compiler(), component),
+        };
+        let world = match (found, baseline) {
+            (Some(found), _) => prepare_guest(&self.engine, &found)?,
+            (None, Some(make)) => match self.baseline_code(component, make) {
+                Some(code) => return Ok(code),
+                None => self.compile_or_load(&self.engine, component)?,
+            },
+            (None, None) => self.compile_or_load(&self.engine, component)?,
+        };
+        Ok(GuestCode {
+            world,
+            engine: Arc::clone(&self.engine),
+        })
+    }
+
+    /// Returns baseline code of a component; `None` if there is no baseline compiler.
     fn baseline_code<W: GuestWorldBindings>(
         &self,
-        bytes: &[u8],
+        component: GuestComponent<'_>,
         make: BaselineEngineFactory<'_>,
     ) -> Option<GuestCode<W>> {
-        let is_only = self.startup_code == StartupCodeTier::BaselineOnly;
-        if !is_only && self.cache.find(&self.engine.compiler(), bytes).is_some() {
-            return None;
-        }
         let engine = make()?;
-        match self.compile_or_load(&engine, bytes) {
+        match self.compile_or_load(&engine, component) {
             Ok(world) => Some(GuestCode { engine, world }),
             Err(error) => {
                 tracing::warn!(guest = %W::WORLD, error = format!("{error:#}"), "there is no baseline code: publishing waits for optimised code");
@@ -401,28 +406,30 @@ impl GuestRegistry {
     /// # Errors
     ///
     /// The file is not a component, or [`prepare_guest`] refuses it.
+    #[cfg(test)]
     pub(super) fn prepare_component<W: GuestWorldBindings>(
         &self,
         bytes: &[u8],
     ) -> anyhow::Result<W> {
-        self.compile_or_load(&self.engine, bytes)
+        self.compile_or_load(&self.engine, GuestComponent::of(bytes))
     }
 
     /// Compiles a component with an engine or loads it from the cache, and reports progress.
     fn compile_or_load<W: GuestWorldBindings>(
         &self,
         engine: &GuestEngine,
-        bytes: &[u8],
+        component: GuestComponent<'_>,
     ) -> anyhow::Result<W> {
         let compiler = engine.compiler();
-        let component = match self.cache.find(&compiler, bytes) {
+        let compiled = match self.cache.find(&compiler, component) {
             Some(found) => found,
             None => {
-                let compile = || self.cache.load(&compiler, bytes);
-                self.progress.track(W::WORLD, bytes.len() as u64, compile)?
+                let compile = || self.cache.load(&compiler, component);
+                let bytes = component.bytes.len() as u64;
+                self.progress.track(W::WORLD, bytes, compile)?
             }
         };
-        prepare_guest(engine, &component)
+        prepare_guest(engine, &compiled)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::guests::status::WorldGuestStatus;
 use crate::guests::{GuestRecord, GuestRecordError, WorldFolder, shared};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
-use svc_sandbox::{GuestDigest, World, built_in_component};
+use svc_sandbox::{GuestDigest, World, built_in_digest};
 
 /// Most looks of the server at the choice, until it has loaded its first guests: ten seconds.
 const MAX_POLLS: u32 = 200;
@@ -316,11 +316,6 @@ fn refused_outcome(world: World, seen: GuestDigest, record: &GuestRecord) -> Gue
         effect: GuestChangeEffect::Refused,
         failures: vec![why],
     }
-}
-
-/// Returns the digest of the built-in guest.
-fn built_in_digest(world: World) -> GuestDigest {
-    GuestDigest::of(built_in_component(world))
 }
 
 /// Returns the guest that serves by a record.

@@ -21,6 +21,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::component::GuestComponent;
 use super::values::GuestDigest;
 use svc_base::Stopwatch;
 
@@ -99,7 +100,7 @@ impl CompiledGuestCache {
     pub(super) fn find(
         &self,
         compiler: &CompilerEngines<'_>,
-        component: &[u8],
+        component: GuestComponent<'_>,
     ) -> Option<Component> {
         read_code(compiler.running_engine, &self.path(compiler, component))
     }
@@ -112,7 +113,7 @@ impl CompiledGuestCache {
     pub(super) fn load(
         &self,
         compiler: &CompilerEngines<'_>,
-        component: &[u8],
+        component: GuestComponent<'_>,
     ) -> anyhow::Result<Component> {
         if let Some(found) = self.find(compiler, component) {
             return Ok(found);
@@ -125,12 +126,15 @@ impl CompiledGuestCache {
         let (stopwatch, tier) = (Stopwatch::start(), compiler.tier.as_str());
         tracing::info!(
             tier,
-            bytes = component.len(),
+            bytes = component.bytes.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code =
-            catch_compiler_panic(|| compiler.compiling_engine.precompile_component(component))
-                .context("it does not compile")?;
+        let code = catch_compiler_panic(|| {
+            compiler
+                .compiling_engine
+                .precompile_component(component.bytes)
+        })
+        .context("it does not compile")?;
         tracing::info!(
             tier,
             code_bytes = code.len(),
@@ -152,13 +156,13 @@ impl CompiledGuestCache {
     }
 
     /// Removes the compiled code of `component`, if the cache has it.
-    pub(super) fn remove(&self, compiler: &CompilerEngines<'_>, component: &[u8]) {
+    pub(super) fn remove(&self, compiler: &CompilerEngines<'_>, component: GuestComponent<'_>) {
         remove(&self.path(compiler, component));
     }
 
-    fn path(&self, compiler: &CompilerEngines<'_>, component: &[u8]) -> PathBuf {
+    fn path(&self, compiler: &CompilerEngines<'_>, component: GuestComponent<'_>) -> PathBuf {
         self.dir
-            .join(file_name(compiler.compiling_engine, component))
+            .join(file_name(compiler.compiling_engine, component.digest))
     }
 
     /// Removes the least recently loaded code beyond a number of bytes.
@@ -215,11 +219,10 @@ fn create_directory(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn file_name(engine: &Engine, component: &[u8]) -> String {
+fn file_name(engine: &Engine, digest: GuestDigest) -> String {
     let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let compatible = hasher.finish();
-    let digest = GuestDigest::of(component);
     format!("{compatible:016x}-{digest}.cwasm")
 }
 

@@ -77,14 +77,20 @@ fn a_cache_that_others_could_write_is_refused() {
 #[test]
 fn what_is_compiled_is_found_again() {
     let (_parent, dir, cache) = opened();
-    cache.load(&compiler(&engine(false)), &component()).unwrap();
+    cache
+        .load(&compiler(&engine(false)), GuestComponent::of(&component()))
+        .unwrap();
     let path = only(&dir, "cwasm");
     let written = fs::metadata(&path).unwrap().ino();
-    cache.load(&compiler(&engine(false)), &component()).unwrap();
+    cache
+        .load(&compiler(&engine(false)), GuestComponent::of(&component()))
+        .unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), written);
     only(&dir, "crc32");
     // Other settings make other code.
-    cache.load(&compiler(&engine(true)), &component()).unwrap();
+    cache
+        .load(&compiler(&engine(true)), GuestComponent::of(&component()))
+        .unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), written);
 }
 
@@ -92,7 +98,9 @@ fn what_is_compiled_is_found_again() {
 fn what_is_not_whole_is_compiled_again() {
     let (_parent, dir, cache) = opened();
     let engine = engine(false);
-    cache.load(&compiler(&engine), &component()).unwrap();
+    cache
+        .load(&compiler(&engine), GuestComponent::of(&component()))
+        .unwrap();
     let path = only(&dir, "cwasm");
     let good = fs::read(&path).unwrap();
 
@@ -109,7 +117,9 @@ fn what_is_not_whole_is_compiled_again() {
     for spoil in spoil {
         spoil();
         assert!(super::read_code(&engine, &path).is_none());
-        cache.load(&compiler(&engine), &component()).unwrap();
+        cache
+            .load(&compiler(&engine), GuestComponent::of(&component()))
+            .unwrap();
         assert!(super::read_code(&engine, &path).is_some());
     }
 }
@@ -122,16 +132,20 @@ fn what_was_not_loaded_for_longest_is_removed() {
         let text = format!("(component (core module (func (result i32) (i32.const {number}))))");
         wat::parse_str(text).unwrap()
     };
-    let path = |number: usize| dir.join(file_name(&engine, &numbered(number)));
+    let path = |number: usize| dir.join(file_name(&engine, GuestComponent::of(&numbered(number))));
     for number in 0..4 {
-        cache.load(&compiler(&engine), &numbered(number)).unwrap();
+        cache
+            .load(&compiler(&engine), GuestComponent::of(&numbered(number)))
+            .unwrap();
     }
     let long_ago = SystemTime::UNIX_EPOCH;
     for number in [0, 2] {
         let file = File::options().append(true).open(path(number)).unwrap();
         file.set_modified(long_ago).unwrap();
     }
-    cache.load(&compiler(&engine), &numbered(0)).unwrap();
+    cache
+        .load(&compiler(&engine), GuestComponent::of(&numbered(0)))
+        .unwrap();
     let all: u64 = (0..4)
         .map(|number| fs::metadata(path(number)).unwrap().len())
         .sum();

@@ -16,7 +16,7 @@ use crate::guests::status::{
 use svc_base::clock::{Clock, Timestamp};
 use svc_sandbox::{
     CallPercentiles, GuestDigest, GuestUsage, InterfaceVersion, World, built_in_component,
-    read_component,
+    built_in_digest, read_component,
 };
 
 /// Number of changes in the text output.
@@ -113,7 +113,7 @@ fn guest_status(
     record: GuestRecord,
     serves: WorldGuestStatus,
 ) -> GuestStatus {
-    let own = GuestDigest::of(built_in_component(world));
+    let own = built_in_digest(world);
     let top = record.current_guest().cloned();
     let before = record.serving.iter().rev().nth(1);
     let now = Clock::system().now();
