@@ -12,6 +12,7 @@ use wasmtime::component::types::ComponentItem;
 
 use super::bindings::gate::GatePre;
 use super::cache::{CompiledGuestCache, OptimizationTier};
+use super::component::GuestComponent;
 use super::engine::GuestEngine;
 use super::interface::{ImportAndExportNames, InterfaceVersion};
 use super::limits::GuestLimits;
@@ -54,8 +55,9 @@ pub fn inspect_component(
 ) -> anyhow::Result<ComponentInspection> {
     let engine = GuestEngine::new(OptimizationTier::Optimised, 1, limits, Metrics::default())?;
     let cache = CompiledGuestCache::open(cache_dir.to_owned())?;
+    let component = GuestComponent::of(bytes);
     let mut found = ComponentInspection {
-        digest: GuestDigest::of(bytes),
+        digest: component.digest,
         bytes: bytes.len() as u64,
         world: None,
         version: None,
@@ -92,7 +94,7 @@ pub fn inspect_component(
         return Ok(found);
     };
     found.taken_until = interface.taken_until();
-    let component = match cache.load(&engine.compiler(), bytes) {
+    let component = match cache.load(&engine.compiler(), component) {
         Ok(component) => component,
         Err(error) => {
             found.refused.push(format!("{error:#}"));

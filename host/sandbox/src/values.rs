@@ -227,11 +227,6 @@ impl GuestDigest {
         Self(bytes)
     }
 
-    /// Returns the digest of these bytes.
-    pub(super) const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
     /// Parses 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {

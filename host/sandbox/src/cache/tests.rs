@@ -132,7 +132,7 @@ fn what_was_not_loaded_for_longest_is_removed() {
         let text = format!("(component (core module (func (result i32) (i32.const {number}))))");
         wat::parse_str(text).unwrap()
     };
-    let path = |number: usize| dir.join(file_name(&engine, GuestComponent::of(&numbered(number))));
+    let path = |number: usize| dir.join(file_name(&engine, GuestDigest::of(&numbered(number))));
     for number in 0..4 {
         cache
             .load(&compiler(&engine), GuestComponent::of(&numbered(number)))
