@@ -37,11 +37,7 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         }
         match kind {
             b"IHDR" => {
-                let (width, height) = be32(content, 0)
-                    .zip(be32(content, 4))
-                    .ok_or_else(cut_short)?;
-                check_pixels(width, height)?;
-                dimensions = Some((width, height));
+                dimensions = Some(read_size(content)?);
                 pieces.keep(at..end);
             }
             b"IEND" => {
@@ -77,6 +73,14 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
         orientation,
         pieces,
     })
+}
+
+/// Reads width and height from the header.
+fn read_size(header: &[u8]) -> Result<(u32, u32), Fault> {
+    let size = be32(header, 0).zip(be32(header, 4));
+    let (width, height) = size.ok_or_else(cut_short)?;
+    check_pixels(width, height)?;
+    Ok((width, height))
 }
 
 /// Keeps the end, which has no content.

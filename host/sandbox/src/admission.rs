@@ -105,8 +105,10 @@ pub fn inspect_component(
         World::Render => try_prepare::<PreparedRenderer>(&engine, &component),
         World::Gate => try_prepare::<GatePre<_>>(&engine, &component),
     };
-    let failure = admitted.err().map(|error| format!("{error:#}"));
-    found.refused.extend(failure);
+    let failure = admitted.err();
+    found
+        .refused
+        .extend(failure.map(|error| format!("{error:#}")));
     Ok(found)
 }
 

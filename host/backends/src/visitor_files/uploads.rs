@@ -64,13 +64,18 @@ struct EarlierAnswer {
     json: Vec<u8>,
 }
 
-/// An upload that has arrived, and what it is to be committed with.
-struct ArrivedUpload {
-    of: ArrivingFile,
+/// A file that was sent, with what was said of it.
+struct SentUpload {
     name: String,
     params: Params,
     received: ReceivedUpload,
     kept: Option<UploadKey>,
+}
+
+/// An upload that has arrived, and what it is to be committed with.
+struct ArrivedUpload {
+    of: ArrivingFile,
+    sent: SentUpload,
     room: UploadRoom,
 }
 
@@ -105,54 +110,73 @@ impl VisitorFiles {
             content_type,
             body,
         } = request;
-        let content_type = content_type.as_deref();
         let uploader = uploader_of(by.as_ref(), client);
         let key = key.map(|key| self.keys.begin(&page, (&uploader, &action.row.name, &key)));
         let key = key.transpose()?;
         let earlier = self.earlier_answer(backend, key.as_ref()).await?;
-        let (most, room) = match &earlier {
-            // What is sent again takes no room.
-            Some(_) => (0, None),
-            // A form is as long as its file and a little more.
-            None => {
-                let most = body.declared_bytes().min(bounds.file);
-                (most, Some(self.find_room(&project, backend, most).await?))
-            }
+        // What is sent again takes no room; a form is as long as its file and a little more.
+        let most = body.declared_bytes().min(bounds.file);
+        let most = earlier.is_none().then_some(most);
+        let room = match most {
+            Some(most) => Some(self.find_room(&project, backend, most).await?),
+            None => None,
         };
+        let most = most.unwrap_or(0);
         let mut turn = self.quotas.begin(client, uploader, most)?;
         let spool = Spool::new(&self.temporary());
-        let received = receive(body, content_type, spool, bounds).await?;
-        let name = checked_name(query.name.as_deref().or(received.name.as_deref()))?;
-        let params_text = one_of(query.params, received.params.clone())?;
-        let params = read_params(params_text.as_deref()).map_err(Problem::from)?;
-        self.actions.check_upload_params(&action, &params)?;
-        let sent = received.body.digest;
-        let kept = key.as_ref().map(|key| UploadKey {
-            key: *key.key(),
-            body: self.keys.hash_upload(sent, &name, params_text.as_deref()),
-            at: self.infra.clock.now(),
-        });
+        let received = receive(body, content_type.as_deref(), spool, bounds).await?;
+        let sent = self.read_sent(&action, query, received, key.as_ref())?;
         let Some(room) = room else {
-            return replay(earlier, kept.as_ref());
+            return replay(earlier, sent.kept.as_ref());
         };
         let file = visitor_file_id(&self.infra.clock, &self.infra.random)?;
-        let arrived = ArrivedUpload {
-            of: ArrivingFile::new(project.id, backend, file),
+        let of = ArrivingFile::new(project.id, backend, file);
+        let arrived = ArrivedUpload { of, sent, room };
+        let storing = self.store(&project, &action, (&arrived, still_allowed));
+        let stored = Box::pin(storing).await?;
+        turn.store();
+        let answer = self.commit_or_undo(&action, by, (arrived, stored)).await?;
+        turn.keep();
+        Ok(answer)
+    }
+
+    /// Reads what was sent with a file, in the query or in a form.
+    fn read_sent(
+        &self,
+        action: &CallableAction,
+        query: UploadQuery,
+        received: ReceivedUpload,
+        key: Option<&InFlightGuard<KeyHash>>,
+    ) -> Result<SentUpload, UploadError> {
+        let name = checked_name(query.name.as_deref().or(received.name.as_deref()))?;
+        let text = one_of(query.params, received.params.clone())?;
+        let params = read_params(text.as_deref()).map_err(Problem::from)?;
+        self.actions.check_upload_params(action, &params)?;
+        let digest = received.body.digest;
+        let kept = key.map(|key| UploadKey {
+            key: *key.key(),
+            body: self.keys.hash_upload(digest, &name, text.as_deref()),
+            at: self.infra.clock.now(),
+        });
+        Ok(SentUpload {
             name,
             params,
             received,
             kept,
-            room,
-        };
-        let storing = self.store(&project, &action, (&arrived, still_allowed));
-        let (stored, reserved) = Box::pin(storing).await?;
-        turn.store();
-        let backend = arrived.of.backend;
+        })
+    }
+
+    /// Commits an upload that is stored; nothing is left of one that the database refuses.
+    async fn commit_or_undo(
+        &self,
+        action: &CallableAction,
+        by: Option<ActionCallerIdentity>,
+        (arrived, (stored, reserved)): (ArrivedUpload, (StoredUpload, ReservedBytes)),
+    ) -> Result<UploadAnswerJson, UploadError> {
         let of = arrived.of.clone();
-        match self.commit(&action, by, arrived, &stored).await {
+        match self.commit(action, by, arrived, &stored).await {
             Ok(result) => {
-                turn.keep();
-                self.backends.note_uploaded_files(backend, vec![of.file]);
+                self.backends.note_uploaded_files(of.backend, vec![of.file]);
                 fault::point("upload.committed");
                 Ok(UploadAnswerJson {
                     rows: result.rows.of(0),
@@ -219,7 +243,7 @@ impl VisitorFiles {
         action: &CallableAction,
         (arrived, still_allowed): (&ArrivedUpload, impl AsyncFnOnce() -> Result<(), Problem>),
     ) -> Result<(StoredUpload, ReservedBytes), UploadError> {
-        let body = &arrived.received.body;
+        let body = &arrived.sent.received.body;
         self.files.refuse_blocked_upload(&body.digest).await?;
         let inspected = inspect(&self.sandbox, &self.files, body, &action.row.files).await?;
         let stored = self
@@ -251,7 +275,7 @@ impl VisitorFiles {
         arrived: &ArrivedUpload,
         inspected: InspectedFile,
     ) -> Result<StoredUpload, UploadError> {
-        let body = arrived.received.body.clone();
+        let body = arrived.sent.received.body.clone();
         let (bytes, copies) = match &inspected.picture {
             None => (PieceBytes::whole(body), Vec::new()),
             Some(picture) => {
@@ -296,7 +320,7 @@ impl VisitorFiles {
         let picture = inspected.picture.as_ref();
         let row = VisitorFileRow {
             id: arrived.of.file,
-            name: arrived.name,
+            name: arrived.sent.name,
             media_type: inspected.media_type.clone(),
             size: file.map_or(0, ReceivedForm::bytes),
             sha256: file.map_or_else(String::new, |file| file.digest().to_string()),
@@ -311,13 +335,13 @@ impl VisitorFiles {
         let uploaded = UploadedFile {
             row,
             answer_start: format!("{{\"file\":{view},\"result\":"),
-            kept: arrived.kept,
+            kept: arrived.sent.kept,
         };
         self.actions
             .commit_upload(
                 arrived.of.backend,
                 action,
-                (arrived.params, by.as_ref()),
+                (arrived.sent.params, by.as_ref()),
                 uploaded,
             )
             .await
