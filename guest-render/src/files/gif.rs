@@ -48,13 +48,7 @@ pub(super) fn clean(file: &[u8]) -> Result<CleanPicture, Fault> {
                 let end = after_blocks(file, at + 2)?;
                 match label {
                     0xf9 => timing = Some(at..end),
-                    0xff => {
-                        // It stays before what follows it.
-                        if let Some(timing) = timing.take() {
-                            pieces.keep(timing);
-                        }
-                        keep_application(file, at..end, &mut pieces);
-                    }
+                    0xff => keep_application(file, at..end, (&mut timing, &mut pieces)),
                     // A text is drawn by nobody any more, and takes its timing along.
                     0x01 => timing = None,
                     _ => {}
@@ -90,17 +84,27 @@ fn after_blocks(file: &[u8], mut at: usize) -> Result<usize, Fault> {
     }
 }
 
-/// Keeps an application's block that says how often the animation is repeated, or which colours it has.
-fn keep_application(file: &[u8], range: Range<usize>, pieces: &mut Pieces) {
+/// Keeps an application's block that says how often the animation is repeated, or which colours it has; before it, the timing that
+/// stands before it.
+fn keep_application(
+    file: &[u8],
+    range: Range<usize>,
+    (timing, pieces): (&mut Option<Range<usize>>, &mut Pieces),
+) {
     let block = &file[range.clone()];
     let Some(name) = block.get(3..14).filter(|_| block[2] == 11) else {
         return;
     };
-    if name == PROFILE {
-        pieces.keep(range);
+    let repeats = block.get(14..18).filter(|_| LOOPS.contains(&name));
+    let repeats = repeats.filter(|repeats| repeats.starts_with(&[3, 1]));
+    if name != PROFILE && repeats.is_none() {
         return;
     }
-    let Some([3, 1, low, high]) = block.get(14..18).filter(|_| LOOPS.contains(&name)) else {
+    if let Some(timing) = timing.take() {
+        pieces.keep(timing);
+    }
+    let Some([_, _, low, high]) = repeats else {
+        pieces.keep(range);
         return;
     };
     let mut kept = block[..14].to_vec();

@@ -62,6 +62,15 @@ fn a_profile_between_a_frame_and_its_timing_stays() {
     let file = parts.concat();
     let cleaned = clean(&file, false).unwrap();
     assert_eq!(built(&file, &cleaned), file);
+    // One block that times nothing gives way to the next, whatever stands between them.
+    let unknown: &[u8] = b"\x21\xff\x0bSOMEBODY1.0\x04abcd\0";
+    let file = [
+        parts[0], parts[1], parts[2], unknown, parts[2], parts[4], parts[5],
+    ]
+    .concat();
+    let expected = [parts[0], parts[1], parts[2], parts[4], parts[5]].concat();
+    let cleaned = clean(&file, false).unwrap();
+    assert_eq!(built(&file, &cleaned), expected);
 }
 
 #[test]
