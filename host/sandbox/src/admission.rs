@@ -94,22 +94,26 @@ pub fn inspect_component(
         return Ok(found);
     };
     found.taken_until = interface.taken_until();
-    let component = match cache.load(&engine.compiler(), component) {
-        Ok(component) => component,
-        Err(error) => {
-            found.refused.push(format!("{error:#}"));
-            return Ok(found);
-        }
+    let refusal = code_refusal((&engine, &cache), world, component);
+    found.refused.extend(refusal);
+    Ok(found)
+}
+
+/// Returns why the code of a component cannot serve its world; `None` if it can.
+fn code_refusal(
+    (engine, cache): (&GuestEngine, &CompiledGuestCache),
+    world: World,
+    component: GuestComponent<'_>,
+) -> Option<String> {
+    let compiled = match cache.load(&engine.compiler(), component) {
+        Ok(compiled) => compiled,
+        Err(error) => return Some(format!("{error:#}")),
     };
     let admitted = match world {
-        World::Render => try_prepare::<PreparedRenderer>(&engine, &component),
-        World::Gate => try_prepare::<GatePre<_>>(&engine, &component),
+        World::Render => try_prepare::<PreparedRenderer>(engine, &compiled),
+        World::Gate => try_prepare::<GatePre<_>>(engine, &compiled),
     };
-    let failure = admitted.err();
-    found
-        .refused
-        .extend(failure.map(|error| format!("{error:#}")));
-    Ok(found)
+    admitted.err().map(|error| format!("{error:#}"))
 }
 
 /// Reads the world and the version from the name of an export, for any version.
