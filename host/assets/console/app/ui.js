@@ -147,7 +147,7 @@ export function Fault({ of, children }) {
     const timer = setInterval(() => setLeft((n) => Math.max(0, n - 1)), 1000);
     return () => clearInterval(timer);
   }, [of]);
-  if (!of || of.code === 'unauthorized') return null;
+  if (!of || (of.status === 401 && of.code === 'unauthorized')) return null;
   const place = of.position ? ` (line ${of.position.line}, column ${of.position.column})` : of.line ? ` (line ${of.line}${of.column ? `, column ${of.column}` : ''})` : '';
   return html`<div class="fault" role="alert" data-code=${of.code}>
     <p><strong>${of.title}</strong>${place}</p>
