@@ -196,7 +196,7 @@ impl AvifScan {
         for content in data {
             at = content.start.max(at);
             while at < content.end {
-                // What is named up to here has been passed.
+                // Ranges that end before this place name nothing behind it.
                 while named.peek().is_some_and(|range| range.end <= at) {
                     named.next();
                 }

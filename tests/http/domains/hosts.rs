@@ -139,7 +139,7 @@ async fn a_domain_sends_its_requests_to_another_host() {
         .patch("x.shop.com", &json!({ "redirect_to": b }))
         .await
         .problem(404, "not_found");
-    // What is not there comes before what is wrong with the request.
+    // A missing domain is told before a wrong request.
     for body in [json!({}), json!({ "unknown": 1 })] {
         let refused = fixture.patch("x.shop.com", &body).await;
         refused.problem(404, "not_found");

@@ -142,7 +142,7 @@ async fn a_file_that_no_row_allows_is_not_there() {
             answer.text()
         );
     }
-    // What is not there comes before what is wrong with the query.
+    // A missing action or file is told before a wrong query.
     for (action, file) in [("none", &*id), ("see", "file_00000000000000000000000000")] {
         let answer = fixture.download(action, &format!("{file}?more=1")).await;
         answer.problem(404, "not_found");

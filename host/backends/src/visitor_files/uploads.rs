@@ -114,7 +114,7 @@ impl VisitorFiles {
         let key = key.map(|key| self.keys.begin(&page, (&uploader, &action.row.name, &key)));
         let key = key.transpose()?;
         let earlier = self.earlier_answer(backend, key.as_ref()).await?;
-        // What is sent again takes no room; a form is as long as its file and a little more.
+        // An upload that is sent again takes no room; a form is as long as its file and a little more.
         let most = body.declared_bytes().min(bounds.file);
         let most = earlier.is_none().then_some(most);
         let room = match most {

@@ -70,7 +70,7 @@ fn html_document(title: &str, content: &Markup) -> String {
 }
 
 /// Returns a project's name as a few words of one line. It cannot look like the rest of the mail, and a mail program finds no address in it
-/// that it would make a link of: a code goes to whoever is named, so that an owner may have it sent to anybody.
+/// to make a link of: an owner can have a code sent to any address.
 fn plain_name(name: &str) -> String {
     let is_between = |c: char| c.is_whitespace() || c.is_control() || ADDRESS_MARKS.contains(&c);
     let words: Vec<&str> = name.split(is_between).filter(|it| !it.is_empty()).collect();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use svc_base::ids::DeploymentId;
 use tokio::sync::OwnedMutexGuard;
 
-/// Turn of one site. Whoever holds or awaits it keeps it.
+/// Turn of one site. It is there while a change holds it or waits for it.
 type Turn = tokio::sync::Mutex<()>;
 
 /// Turns of the sites that are being changed on this server.
