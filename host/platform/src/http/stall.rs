@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Least rate at which a peer takes what waits for it, in bytes a second. The slowest mobile plans carry twice as much: the kernel
+/// Least rate at which a peer takes what waits for it, or sends what is waited for, in bytes a second. The slowest mobile plans carry twice as much: the kernel
 /// takes bytes in lumps, so a period may show half of the rate at which a steady peer reads.
-const LEAST_RATE: u64 = 2 << 10;
+pub(super) const LEAST_RATE: u64 = 2 << 10;
 
 /// A stream whose writes fail once the peer reads too little of what waits for it.
 ///

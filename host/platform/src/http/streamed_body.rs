@@ -14,10 +14,7 @@ use tokio::time::{Sleep, sleep, timeout};
 use super::extract::{BODY_TIMEOUT, broken_body, invalid_request};
 use super::problem::{Problem, ProblemCode};
 use super::request_bodies::BodyMeter;
-
-/// Least rate at which a body comes, in bytes a second: that of the slowest mobile plans, halved for the lumps in which bytes come. A byte now
-/// and then would keep an upload's place for ever.
-const LEAST_RATE: u64 = 2 << 10;
+use super::stall::LEAST_RATE;
 
 /// Proof that a request says how long its body is, before anything of it is read.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +58,7 @@ pub struct StreamedBody {
     pace: BodyPace,
 }
 
-/// Rate at which a body comes, by periods in each of which so many bytes must come.
+/// Rate at which a body comes, by periods in each of which so many bytes must come: a byte now and then would keep an upload's place for ever.
 #[derive(Debug)]
 struct BodyPace {
     /// Length of a period, and of the longest silence.
