@@ -371,13 +371,14 @@ impl GuestRegistry {
             true => None,
             false => self.cache.find(&self.engine.compiler(), component),
         };
-        let world = match (found, baseline) {
-            (Some(found), _) => prepare_guest(&self.engine, &found)?,
-            (None, Some(make)) => match self.baseline_code(component, make) {
-                Some(code) => return Ok(code),
-                None => self.compile_or_load(&self.engine, component)?,
-            },
-            (None, None) => self.compile_or_load(&self.engine, component)?,
+        if found.is_none()
+            && let Some(code) = baseline.and_then(|make| self.baseline_code(component, make))
+        {
+            return Ok(code);
+        }
+        let world = match found {
+            Some(found) => prepare_guest(&self.engine, &found)?,
+            None => self.compile_or_load(&self.engine, component)?,
         };
         Ok(GuestCode {
             world,
