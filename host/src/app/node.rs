@@ -1,6 +1,6 @@
 //! The application of a node of several, as the cluster and other nodes use it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode};
@@ -19,28 +19,33 @@ use svc_ledger::RunId;
 /// Largest message of an errand, in bytes: a verdict may be as long as an action.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
-/// Sockets of backends, and the databases that they are about.
+/// Sockets of backends, and the databases that they are about. The application has the node, so the node must not keep it alive.
 struct BackendSockets {
-    realtime: Arc<Realtime>,
-    backends: Arc<Backends>,
+    realtime: Weak<Realtime>,
+    backends: Weak<Backends>,
 }
 
 impl DatabaseUsers for BackendSockets {
     fn is_used(&self, id: &BackendId) -> bool {
-        self.realtime.has_sockets(id)
+        let realtime = self.realtime.upgrade();
+        realtime.is_some_and(|realtime| realtime.has_sockets(id))
     }
 
     fn send_away(&self, id: &BackendId) {
-        self.realtime.send_away_from(id);
-        self.backends.close_database(id);
+        if let Some(realtime) = self.realtime.upgrade() {
+            realtime.send_away_from(id);
+        }
+        if let Some(backends) = self.backends.upgrade() {
+            backends.close_database(id);
+        }
     }
 }
 
 /// Has a node ask its application about databases, and answer the errands of others once it has control.
 pub(super) fn join(node: &ServingClusterNode, app: &App) {
     node.set_database_users(Arc::new(BackendSockets {
-        realtime: Arc::clone(&app.realtime),
-        backends: Arc::clone(&app.backends),
+        realtime: Arc::downgrade(&app.realtime),
+        backends: Arc::downgrade(&app.backends),
     }));
     let control = app.control.clone();
     let handler =

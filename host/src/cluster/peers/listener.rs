@@ -54,6 +54,12 @@ struct Listening {
     connections: Arc<Slots<RunId>>,
 }
 
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.peers.withdraw_all();
+    }
+}
+
 impl PeerListener {
     /// Binds an address; port 0 takes a free one. On a machine without IPv6, all addresses means those of IPv4.
     ///

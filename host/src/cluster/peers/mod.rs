@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -102,6 +103,12 @@ impl Peers {
     /// Has requests for a service be refused again.
     pub fn withdraw(&self, service: &str) {
         lock(&self.handlers).remove(service);
+    }
+
+    /// Has all requests be refused: nobody listens any more. Handlers have the application, which has these peers.
+    fn withdraw_all(&self) {
+        let handlers = mem::take(&mut *lock(&self.handlers));
+        drop(handlers);
     }
 
     /// Answers a request of another run.

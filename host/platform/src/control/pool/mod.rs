@@ -53,7 +53,8 @@ pub struct ControlDatabase(Arc<ControlDatabaseState>);
 #[derive(Debug)]
 struct ControlDatabaseState {
     path: PathBuf,
-    writer: Mutex<Option<Sender<WriterMessage>>>,
+    /// The writer ends with the last one.
+    writer: Mutex<Option<Arc<Sender<WriterMessage>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     reading: Arc<Semaphore>,
@@ -317,7 +318,7 @@ impl ControlDatabase {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(sender) = sender {
+        if let Some(sender) = &sender {
             // The receiver is gone if the writer has panicked.
             let _ = sender.send(WriterMessage::Close);
         }
@@ -395,15 +396,19 @@ impl ControlDatabaseState {
             connection.pragma_update(None, "synchronous", "NORMAL")?;
         }
         let (sender, receiver) = channel();
+        let sender = Arc::new(sender);
         let (mut shared, mut feed) = (None, None);
         if let Some(links) = links {
             let positions = Arc::new(SharedPositions::new(links.durable));
-            let sender = sender.clone();
+            // The writer has what acknowledges its commits, which must not keep the writer.
+            let sender = Arc::downgrade(&sender);
             positions
                 .durable()
                 .on_acknowledged(Box::new(move |position| {
-                    // The receiver is gone if the writer is closed.
-                    let _ = sender.send(WriterMessage::Acknowledged(position));
+                    if let Some(sender) = sender.upgrade() {
+                        // The receiver is gone if the writer is closed.
+                        let _ = sender.send(WriterMessage::Acknowledged(position));
+                    }
                 }));
             shared = Some(positions);
             feed = Some(links.feed);
