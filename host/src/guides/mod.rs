@@ -333,7 +333,7 @@ fn entries(config: &Config, description: &ApiDescription) -> GuidePages {
         let text = rewriting::rewrite_guide(guide.text, config);
         (guide.name.to_owned(), guide.title().to_owned(), text)
     });
-    let reference = Reference::new(description.value(), &config.base_url, REFERENCE);
+    let reference = Reference::new(&description.value(), &config.base_url, REFERENCE);
     let parts = reference.parts.into_iter();
     let parts = parts.map(|part| (part.name, part.title, part.text));
     let (mut by_name, mut listed) = (BTreeMap::new(), Vec::new());

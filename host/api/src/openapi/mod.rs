@@ -69,15 +69,29 @@ pub fn base_document() -> OpenApi {
 /// problems and where its answers lead. The errors of paths that `is_data` holds for are never pages.
 pub fn complete_description(
     description: OpenApi,
-    config: &Config,
+    config: &Arc<Config>,
     is_data: fn(&str) -> bool,
 ) -> ApiDescription {
+    let tags = description.tags.iter().flatten();
+    let tags: Vec<String> = tags.map(|tag| tag.name.clone()).collect();
+    let (known, config) = (tags.clone(), Arc::clone(config));
+    ApiDescription::new(tags, config.limits.clone(), move || {
+        complete_document(description, &known, &config, is_data)
+    })
+}
+
+fn complete_document(
+    description: OpenApi,
+    tags: &[String],
+    config: &Config,
+    is_data: fn(&str) -> bool,
+) -> Value {
     let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     rename_rest_parameters(&mut document);
     document["components"]["schemas"]["Problem"] = problems::problem_schema();
-    rules::apply_rules(&mut document, &config.limits);
+    rules::apply_rules(&mut document, tags, &config.limits);
     let examples = examples::all_examples(base_url);
     let rows = crate::operations::all();
     for (path, operation) in operations(&mut document) {
@@ -93,7 +107,7 @@ pub fn complete_description(
         let codes = problems::take_codes(operation, path);
         problems::add_responses(operation, &codes, base_url, !is_data(path));
     }
-    ApiDescription::new(&document, &config.limits)
+    document
 }
 
 /// Writes a parameter that is the rest of a path, which the router calls `{*path}`, as the description writes all.

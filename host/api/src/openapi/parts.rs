@@ -1,8 +1,10 @@
 //! The documents of the description: the whole, and one for each tag. Each is made and compressed at its first request.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -26,30 +28,49 @@ pub struct DescriptionQuery {
     pub tag: Option<String>,
 }
 
-/// The description with its documents.
-#[derive(Debug)]
+/// Makes the text of the whole description, once.
+type MakeTextFn = Box<dyn FnOnce() -> Bytes + Send>;
+
+/// The description with its documents. It is kept as text: as a tree it takes 17 MB.
 pub struct ApiDescription {
-    value: Arc<Value>,
+    text: Arc<LazyLock<Bytes, MakeTextFn>>,
+    /// Names of the tags, in their order.
+    tags: Vec<String>,
     whole: OnceCell<EncodedDocument>,
     parts: BTreeMap<String, OnceCell<EncodedDocument>>,
 }
 
+impl fmt::Debug for ApiDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiDescription")
+            .field("tags", &self.tags)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ApiDescription {
-    /// Takes a complete description, and fills in its placeholders.
-    pub(super) fn new(value: &Value, limits: &Limits) -> Self {
-        let said = limits.fill_in(&value.to_string());
-        let value: Value = serde_json::from_str(&said).unwrap_or_default();
-        let tags = tags(&value).map(|tag| (tag.to_owned(), OnceCell::new()));
+    /// Takes what makes the complete description, at the first request for any of it, and fills in its placeholders then.
+    pub(super) fn new(
+        tags: Vec<String>,
+        limits: Limits,
+        make: impl FnOnce() -> Value + Send + 'static,
+    ) -> Self {
+        let make = move || limits.fill_in(&make().to_string()).into();
         Self {
-            parts: tags.collect(),
+            text: Arc::new(LazyLock::new(Box::new(make))),
+            parts: tags
+                .iter()
+                .cloned()
+                .map(|tag| (tag, OnceCell::new()))
+                .collect(),
+            tags,
             whole: OnceCell::new(),
-            value: Arc::new(value),
         }
     }
 
-    /// Returns the whole description as JSON.
-    pub fn value(&self) -> &Value {
-        &self.value
+    /// Returns the whole description as JSON. It is read anew each time.
+    pub fn value(&self) -> Value {
+        parse(&self.text)
     }
 
     /// Returns the document of the whole description, or of a tag.
@@ -62,11 +83,14 @@ impl ApiDescription {
             Some(tag) => self.parts.get(tag).ok_or_else(|| self.unknown(tag))?,
         };
         let make = async || {
-            let (value, tag) = (Arc::clone(&self.value), tag.map(str::to_owned));
-            // Compression takes a while.
+            let (text, tag) = (Arc::clone(&self.text), tag.map(str::to_owned));
+            // Making and compressing it takes a while.
             let made = tokio::task::spawn_blocking(move || match tag {
-                None => to_document(&value),
-                Some(tag) => to_document(&filter_by_tag(&value, &tag)),
+                None => to_document((*text).clone()),
+                Some(tag) => {
+                    let part = filter_by_tag(&parse(&text), &tag);
+                    to_document(part.to_string().into())
+                }
             });
             let made = made.await.map_err(|error| Problem::internal(&error))?;
             made.map_err(|error| Problem::internal(&error))
@@ -75,7 +99,7 @@ impl ApiDescription {
     }
 
     fn unknown(&self, tag: &str) -> Problem {
-        let known: Vec<String> = tags(&self.value).map(|tag| format!("`{tag}`")).collect();
+        let known: Vec<String> = self.tags.iter().map(|tag| format!("`{tag}`")).collect();
         invalid_request(format!(
             "`tag`: there is no `{}`. Send one of {}, or leave it out.",
             tag.escape_default(),
@@ -84,18 +108,17 @@ impl ApiDescription {
     }
 }
 
-/// Lists the names of the tags, in their order.
-pub(super) fn tags(description: &Value) -> impl Iterator<Item = &str> {
-    let tags = description["tags"].as_array().into_iter().flatten();
-    tags.filter_map(|tag| tag["name"].as_str())
+/// Reads a text that was written here.
+fn parse(text: &[u8]) -> Value {
+    serde_json::from_slice(text).unwrap_or_default()
 }
 
-fn to_document(value: &Value) -> std::io::Result<EncodedDocument> {
+fn to_document(text: Bytes) -> std::io::Result<EncodedDocument> {
     let headers = HeaderMap::from_iter([
         (header::CONTENT_TYPE, JSON_TYPE),
         (header::CACHE_CONTROL, REVALIDATE),
     ]);
-    EncodedDocument::new(value.to_string().into(), &headers)
+    EncodedDocument::new(text, &headers)
 }
 
 /// Filters the description by a tag: its operations, the links between them, and the components that they use.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::parts;
 use crate::access::idempotency;
 use crate::backends::calls::requests::MAX_OPS;
 use crate::config::Limits;
@@ -21,8 +20,7 @@ const SCHEMAS_WITH_FILES: [&str; 5] = [
 ];
 
 /// Adds the rules to the description.
-pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
-    let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
+pub(super) fn apply_rules(document: &mut Value, tags: &[String], limits: &Limits) {
     for (_, operation) in super::operations(document) {
         let parameters = operation
             .get_mut("parameters")
