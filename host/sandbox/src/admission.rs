@@ -11,7 +11,8 @@ use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::bindings::gate::GatePre;
-use super::cache::{CompiledGuestCache, OptimizationTier};
+use super::cache::CompiledGuestCache;
+use super::compiler::{CompilerCores, GuestCompiler, OptimizationTier};
 use super::component::GuestComponent;
 use super::engine::GuestEngine;
 use super::interface::{ImportAndExportNames, InterfaceVersion};
@@ -54,7 +55,7 @@ pub fn inspect_component(
     bytes: &[u8],
 ) -> anyhow::Result<ComponentInspection> {
     let engine = GuestEngine::new(OptimizationTier::Optimised, 1, limits, Metrics::default())?;
-    let cache = CompiledGuestCache::open(cache_dir.to_owned())?;
+    let cache = CompiledGuestCache::open(cache_dir.to_owned(), GuestCompiler::new(None))?;
     let component = GuestComponent::of(bytes);
     let mut found = ComponentInspection {
         digest: component.digest,
@@ -105,7 +106,7 @@ fn code_refusal(
     world: World,
     component: GuestComponent<'_>,
 ) -> Option<String> {
-    let compiled = match cache.load(&engine.compiler(), component) {
+    let compiled = match cache.load(&engine.job(CompilerCores::All), component) {
         Ok(compiled) => compiled,
         Err(error) => return Some(format!("{error:#}")),
     };

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bindings::gate::GatePre;
-use super::cache::{CompiledGuestCache, OptimizationTier};
+use super::cache::CompiledGuestCache;
+use super::compiler::{CompilerCores, GuestCompiler, OptimizationTier};
 use super::component::GuestComponent;
 use super::engine::GuestEngine;
 use super::gate;
@@ -61,7 +62,7 @@ impl DirectGuestCaller {
             GuestLimits::DEFAULT,
             Metrics::default(),
         )?;
-        let cache = CompiledGuestCache::open(cache_dir)?;
+        let cache = CompiledGuestCache::open(cache_dir, GuestCompiler::new(None))?;
         let gate = gate.map_or_else(|| GuestComponent::built_in(World::Gate), GuestComponent::of);
         let render = load_guest(&engine, &cache, GuestComponent::built_in(World::Render))?;
         let gate = load_guest(&engine, &cache, gate)?;
@@ -146,5 +147,8 @@ fn load_guest<W: GuestWorldBindings>(
     cache: &CompiledGuestCache,
     component: GuestComponent<'_>,
 ) -> anyhow::Result<W> {
-    prepare_guest(engine, &cache.load(&engine.compiler(), component)?)
+    prepare_guest(
+        engine,
+        &cache.load(&engine.job(CompilerCores::All), component)?,
+    )
 }

@@ -11,7 +11,8 @@ use wasmtime::{
     Strategy, Trap, UpdateDeadline, WasmBacktraceDetails,
 };
 
-use super::cache::{CompilerEngines, OptimizationTier};
+use super::cache::CompilerJob;
+use super::compiler::{CompilerCores, OptimizationTier};
 use super::lane::JobCancellation;
 use super::limits::{CallBudgets, EpochTicker, GuestLimits, SharedLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
@@ -198,18 +199,13 @@ impl GuestEngine {
         self.tier
     }
 
-    /// Returns the compiler, which uses all cores: for a caller that waits.
-    pub(super) fn compiler(&self) -> CompilerEngines<'_> {
-        CompilerEngines {
+    /// Returns code for this engine as it is wanted.
+    pub(super) fn job(&self, cores: CompilerCores) -> CompilerJob<'_> {
+        CompilerJob {
             tier: self.tier,
-            compiling_engine: &self.engine,
-            running_engine: &self.engine,
+            cores,
+            engine: &self.engine,
         }
-    }
-
-    /// Creates an engine that compiles the same code on the calling thread alone: for background work.
-    pub(super) fn background_compiler_engine(&self) -> anyhow::Result<Engine> {
-        build_engine(engine_config(self.tier).parallel_compilation(false))
     }
 
     pub(super) fn linker(&self) -> &Linker<CallStoreState> {
@@ -377,6 +373,14 @@ fn is_stack_overflow(error: &wasmtime::Error) -> bool {
         u64::from_str_radix(digits, 16).ok()
     });
     fault.is_some_and(|address| address >= MEMORY_RESERVATION - MAX_FRAME_BYTES)
+}
+
+/// Creates an engine that compiles code for those of the tier, and runs none.
+pub(super) fn compiler_engine(
+    tier: OptimizationTier,
+    cores: CompilerCores,
+) -> anyhow::Result<Engine> {
+    build_engine(engine_config(tier).parallel_compilation(cores == CompilerCores::All))
 }
 
 fn build_engine(config: &Config) -> anyhow::Result<Engine> {

@@ -16,6 +16,7 @@ mod cache;
 mod calls;
 mod choice;
 mod compilation;
+mod compiler;
 mod component;
 mod drawings;
 mod engine;
@@ -45,7 +46,8 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 
-use cache::{CompiledGuestCache, OptimizationTier};
+use cache::CompiledGuestCache;
+use compiler::GuestCompiler;
 use engine::GuestEngine;
 use lane::LaneConfig;
 use registry::GuestRegistry;
@@ -55,6 +57,7 @@ pub use admission::{ComponentInspection, MAX_COMPONENT_BYTES, inspect_component,
 pub use calls::{CallCost, DirectGuestCaller};
 pub use choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin, components_newest_first};
 pub use compilation::GuestCompilation;
+pub use compiler::{COMPILE_COMMAND, OptimizationTier, compile_from_stdin};
 pub use component::{built_in_component, built_in_digest};
 pub use files::{
     CleanedPicture, FileFailure, FileHead, FilePiece, FileRecognition, MAX_HEAD_BYTES, PictureCopy,
@@ -108,6 +111,8 @@ pub struct SandboxConfig {
     pub threads: usize,
     /// Code that the built-in guests start with.
     pub startup_code: StartupCodeTier,
+    /// Program that compiles guests by [`COMPILE_COMMAND`]; without one, this process does.
+    pub compiler: Option<PathBuf>,
 }
 
 impl SandboxConfig {
@@ -120,6 +125,7 @@ impl SandboxConfig {
             limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
             startup_code: StartupCodeTier::default(),
+            compiler: None,
         }
     }
 
@@ -164,7 +170,8 @@ impl Sandbox {
         config: SandboxConfig,
         [pages, checks]: [LaneConfig; 2],
     ) -> anyhow::Result<Self> {
-        let cache = CompiledGuestCache::open(config.cache_dir)?;
+        let cache =
+            CompiledGuestCache::open(config.cache_dir, GuestCompiler::new(config.compiler))?;
         let metrics = Metrics::default();
         // A thread drops its instance before it makes the next; the other half is for guests that are being checked.
         let threads = pages.threads + checks.threads + 2;

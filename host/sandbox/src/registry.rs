@@ -17,9 +17,10 @@ use wasmtime::component::{Component, InstancePre};
 use super::StartupCodeTier;
 use super::admission::{check_imports, read_component};
 use super::bindings::gate::GatePre;
-use super::cache::{CompiledGuestCache, CompilerEngines, OptimizationTier};
+use super::cache::CompiledGuestCache;
 use super::choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin};
 use super::compilation::{CompilationProgress, GuestCompilation};
+use super::compiler::{CompilerCores, OptimizationTier};
 use super::component::{GuestComponent, built_in_component};
 use super::engine::GuestEngine;
 use super::interface::InterfaceVersion;
@@ -217,19 +218,16 @@ impl GuestRegistry {
             return Ok(());
         };
         let component = GuestComponent::built_in(W::WORLD);
-        let background = self.engine.background_compiler_engine()?;
-        let compiler = CompilerEngines {
-            compiling_engine: &background,
-            ..self.engine.compiler()
-        };
-        let compiled = self.cache.load(&compiler, component)?;
+        let job = self.engine.job(CompilerCores::One);
+        let compiled = self.cache.load(&job, component)?;
         let optimised = GuestCode {
             world: prepare_guest(&self.engine, &compiled)?,
             engine: Arc::clone(&self.engine),
         };
         let baseline = guest.code();
         guest.replace_code(optimised);
-        self.cache.remove(&baseline.engine.compiler(), component);
+        self.cache
+            .remove(&baseline.engine.job(CompilerCores::One), component);
         tracing::info!(guest = %W::WORLD, digest = %guest.digest, "a guest goes on with optimised code");
         Ok(())
     }
@@ -369,7 +367,9 @@ impl GuestRegistry {
         let is_only = self.startup_code == StartupCodeTier::BaselineOnly && baseline.is_some();
         let found = match is_only {
             true => None,
-            false => self.cache.find(&self.engine.compiler(), component),
+            false => self
+                .cache
+                .find(&self.engine.job(CompilerCores::All), component),
         };
         if found.is_none()
             && let Some(code) = baseline.and_then(|make| self.baseline_code(component, make))
@@ -421,11 +421,11 @@ impl GuestRegistry {
         engine: &GuestEngine,
         component: GuestComponent<'_>,
     ) -> anyhow::Result<W> {
-        let compiler = engine.compiler();
-        let compiled = match self.cache.find(&compiler, component) {
+        let job = engine.job(CompilerCores::All);
+        let compiled = match self.cache.find(&job, component) {
             Some(found) => found,
             None => {
-                let compile = || self.cache.load(&compiler, component);
+                let compile = || self.cache.load(&job, component);
                 let bytes = component.bytes.len() as u64;
                 self.progress.track(W::WORLD, bytes, compile)?
             }

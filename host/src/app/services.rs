@@ -337,6 +337,7 @@ pub(super) fn start_sandbox(config: &Config, clock: &Clock) -> anyhow::Result<Sa
         guests: guests::read_choices(&config.guests, clock.now()),
         limits: guests::guest_limits(&config.limits),
         startup_code: StartupCodeTier::Baseline,
+        compiler: config.compiler.clone(),
         ..SandboxConfig::new(config.cache.clone())
     });
     sandbox.context("starting the sandbox")

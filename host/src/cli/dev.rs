@@ -110,6 +110,7 @@ async fn start_dev_server(
         cache: settings.cache,
         dev: true,
         reload: Some(follow),
+        compiler: super::compile::own_program(),
         ..Settings::default()
     };
     let server = Server::start(server_settings, clock.clone(), Random::system()).await?;

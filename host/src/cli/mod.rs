@@ -4,6 +4,7 @@ mod actor;
 mod backup;
 mod check;
 mod cluster;
+mod compile;
 mod config;
 mod console_link;
 mod dev;
@@ -97,6 +98,9 @@ enum TerminalCommand {
     Completions(manual::CompletionsCommand),
     /// Write the manual's pages
     Man(manual::ManCommand),
+    /// Compile the guest on standard input, as the server has it done
+    #[command(hide = true)]
+    CompileGuest(compile::CompileGuestCommand),
 }
 
 impl TerminalCommand {
@@ -150,6 +154,7 @@ pub fn main() -> ExitCode {
                 TerminalCommand::Client(command) => Ok(command.run().await),
                 TerminalCommand::Completions(completions) => completions.run(),
                 TerminalCommand::Man(man) => man.run(),
+                TerminalCommand::CompileGuest(compile) => compile.run(),
             }
         });
         // A thread that waits for a mount that hangs may never come back.

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::compile;
 use super::console_link::print_console_link;
 use crate::config::{LogFormat, Settings};
 use crate::log;
@@ -38,6 +39,7 @@ impl ServeCommand {
         let mut settings = merge_settings_file(self.settings, self.config)?;
         settings.dev = self.dev;
         settings.standby = self.standby;
+        settings.compiler = compile::own_program();
         log::init(settings.log_format.unwrap_or(LogFormat::Text));
         let mut stop = follow_signals()?;
         super::raise_file_limit();

@@ -204,6 +204,10 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub reload: Option<PageVersionsReceiver>,
+    /// Program that compiles guests in a process of its own: `serve` names its own, and no file can.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub compiler: Option<PathBuf>,
     /// Address that clients have for the listener where something passes connections on to it: the server's own address then, to be named
     /// by. Tests have one, and no file can.
     #[arg(skip)]
@@ -265,6 +269,7 @@ impl Settings {
             standby: self.standby,
             dev: self.dev,
             reload: self.reload,
+            compiler: self.compiler,
             reached_at: self.reached_at,
         }
     }
@@ -387,6 +392,7 @@ impl Settings {
                 .transpose()?,
             guests,
             cache,
+            compiler: self.compiler,
             trusted_proxies: self.trusted_proxies,
             ops_listen: self.ops_listen,
             https: certificates.is_some(),
@@ -447,6 +453,9 @@ pub struct Config {
     pub guests: PathBuf,
     /// Directory of compiled guests.
     pub cache: PathBuf,
+    /// Program that compiles guests in a process of its own.
+    #[serde(skip)]
+    pub compiler: Option<PathBuf>,
     /// Networks whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// Address of the operators' listener.

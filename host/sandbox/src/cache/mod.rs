@@ -12,7 +12,6 @@ use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -21,6 +20,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::compiler::{CompilerCores, GuestCompiler, OptimizationTier};
 use super::component::GuestComponent;
 use super::values::GuestDigest;
 use svc_base::Stopwatch;
@@ -28,44 +28,19 @@ use svc_base::Stopwatch;
 /// Size limit of the cache, in bytes. Several data directories and versions of the host share it.
 const MAX_CODE_BYTES: u64 = 512 << 20;
 
-/// Optimisation level of compiled code. Fuel, memory, time and stack are bounded equally in both.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum OptimizationTier {
-    /// Code that is compiled fast, for a server that has no code yet.
-    Baseline,
-    /// Code that runs fast.
-    Optimised,
-}
-
-impl OptimizationTier {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Optimised => "optimised",
-        }
-    }
-
-    /// Returns the name of the lock file. A server without code does not wait for the optimised code of another.
-    const fn lock_file_name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline.lock",
-            Self::Optimised => "compile.lock",
-        }
-    }
-}
-
-/// Engines of a tier: one compiles code, the other runs it. Their settings are compatible.
+/// Code as it is wanted: how it is compiled, and the engine that runs it.
 #[derive(Debug)]
-pub(super) struct CompilerEngines<'e> {
+pub(super) struct CompilerJob<'e> {
     pub(super) tier: OptimizationTier,
-    pub(super) compiling_engine: &'e Engine,
-    pub(super) running_engine: &'e Engine,
+    pub(super) cores: CompilerCores,
+    pub(super) engine: &'e Engine,
 }
 
 /// The directory of compiled guests.
 #[derive(Debug)]
 pub(super) struct CompiledGuestCache {
     dir: PathBuf,
+    compiler: GuestCompiler,
 }
 
 impl CompiledGuestCache {
@@ -74,7 +49,7 @@ impl CompiledGuestCache {
     /// # Errors
     ///
     /// The directory cannot be created, is not a directory, belongs to another user, or is open to others.
-    pub(super) fn open(dir: PathBuf) -> anyhow::Result<Self> {
+    pub(super) fn open(dir: PathBuf, compiler: GuestCompiler) -> anyhow::Result<Self> {
         create_directory(&dir)
             .with_context(|| format!("cannot make the cache {}", dir.display()))?;
         let found = fs::symlink_metadata(&dir)
@@ -87,7 +62,7 @@ impl CompiledGuestCache {
         } else if found.mode() & 0o777 != 0o700 {
             "must have mode 0700"
         } else {
-            return Ok(Self { dir });
+            return Ok(Self { dir, compiler });
         };
         anyhow::bail!(
             "the cache {} {refused}: compiled guests are run as they are found there, so it must be yours alone \
@@ -99,10 +74,10 @@ impl CompiledGuestCache {
     /// Finds the compiled code of `component`; `None` if it was not compiled yet.
     pub(super) fn find(
         &self,
-        compiler: &CompilerEngines<'_>,
+        job: &CompilerJob<'_>,
         component: GuestComponent<'_>,
     ) -> Option<Component> {
-        read_code(compiler.running_engine, &self.path(compiler, component))
+        read_code(job.engine, &self.path(job, component))
     }
 
     /// Returns the compiled code of `component`; compiles and stores it where the cache has none.
@@ -112,57 +87,54 @@ impl CompiledGuestCache {
     /// The component does not compile. A failure of the cache is only logged.
     pub(super) fn load(
         &self,
-        compiler: &CompilerEngines<'_>,
+        job: &CompilerJob<'_>,
         component: GuestComponent<'_>,
     ) -> anyhow::Result<Component> {
-        if let Some(found) = self.find(compiler, component) {
+        if let Some(found) = self.find(job, component) {
             return Ok(found);
         }
         // The lock is held until the end: processes that waited for it find the file. Without the lock, both compile.
-        let _lock = lock_file(&self.dir.join(compiler.tier.lock_file_name()));
-        if let Some(found) = self.find(compiler, component) {
+        let _lock = lock_file(&self.dir.join(lock_file_name(job.tier)));
+        if let Some(found) = self.find(job, component) {
             return Ok(found);
         }
-        let (stopwatch, tier) = (Stopwatch::start(), compiler.tier.as_str());
+        let (stopwatch, tier) = (Stopwatch::start(), job.tier.as_str());
         tracing::info!(
             tier,
             bytes = component.bytes.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code = catch_compiler_panic(|| {
-            compiler
-                .compiling_engine
-                .precompile_component(component.bytes)
-        })
-        .context("it does not compile")?;
+        let code = self
+            .compiler
+            .compile((job.tier, job.cores), component.bytes)
+            .context("it does not compile")?;
         tracing::info!(
             tier,
             code_bytes = code.len(),
             milliseconds = stopwatch.elapsed().as_millis(),
             "compiled a guest"
         );
-        let path = self.path(compiler, component);
+        let path = self.path(job, component);
         if let Err(error) = write_code(&path, &code) {
             let path = path.display();
             tracing::warn!(%path, %error, "cannot keep a compiled guest; the next start compiles it again");
-        } else if let Some(found) = read_code(compiler.running_engine, &path) {
+        } else if let Some(found) = read_code(job.engine, &path) {
             self.prune(MAX_CODE_BYTES);
             // The file is mapped instead of `code`: the system can share and drop its pages.
             return Ok(found);
         }
-        deserialize(compiler.running_engine, &code)
+        deserialize(job.engine, &code)
             .map_err(anyhow::Error::from)
             .context("it does not load")
     }
 
     /// Removes the compiled code of `component`, if the cache has it.
-    pub(super) fn remove(&self, compiler: &CompilerEngines<'_>, component: GuestComponent<'_>) {
-        remove(&self.path(compiler, component));
+    pub(super) fn remove(&self, job: &CompilerJob<'_>, component: GuestComponent<'_>) {
+        remove(&self.path(job, component));
     }
 
-    fn path(&self, compiler: &CompilerEngines<'_>, component: GuestComponent<'_>) -> PathBuf {
-        self.dir
-            .join(file_name(compiler.compiling_engine, component.digest))
+    fn path(&self, job: &CompilerJob<'_>, component: GuestComponent<'_>) -> PathBuf {
+        self.dir.join(file_name(job.engine, component.digest))
     }
 
     /// Removes the least recently loaded code beyond a number of bytes.
@@ -198,17 +170,6 @@ fn remove(path: &Path) {
     }
 }
 
-/// Runs a compiler, and turns its panic on a strange component into an error.
-fn catch_compiler_panic(
-    compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
-) -> anyhow::Result<Vec<u8>> {
-    // The compiler keeps no state between components that a panic could damage.
-    match panic::catch_unwind(AssertUnwindSafe(compile)) {
-        Ok(result) => result.map_err(anyhow::Error::from),
-        Err(_) => anyhow::bail!("the compiler gave up on it"),
-    }
-}
-
 fn create_directory(dir: &Path) -> io::Result<()> {
     if let Some(parent) = dir.parent() {
         fs::create_dir_all(parent)?;
@@ -216,6 +177,14 @@ fn create_directory(dir: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
+    }
+}
+
+/// Returns the name of a tier's lock file. A server without code does not wait for the optimised code of another.
+const fn lock_file_name(tier: OptimizationTier) -> &'static str {
+    match tier {
+        OptimizationTier::Baseline => "baseline.lock",
+        OptimizationTier::Optimised => "compile.lock",
     }
 }
 

@@ -2,27 +2,23 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use super::super::engine::compiler_engine;
 use super::*;
 
-fn engine(fuel: bool) -> Engine {
-    let mut config = wasmtime::Config::new();
-    config.gc_support(false).consume_fuel(fuel);
-    Engine::new(&config).unwrap()
+fn engine() -> Engine {
+    compiler_engine(OptimizationTier::Optimised, CompilerCores::One).unwrap()
 }
 
-fn compiler(engine: &Engine) -> CompilerEngines<'_> {
-    CompilerEngines {
+fn open(dir: PathBuf) -> anyhow::Result<CompiledGuestCache> {
+    CompiledGuestCache::open(dir, GuestCompiler::new(None))
+}
+
+fn job(engine: &Engine) -> CompilerJob<'_> {
+    CompilerJob {
         tier: OptimizationTier::Optimised,
-        compiling_engine: engine,
-        running_engine: engine,
+        cores: CompilerCores::One,
+        engine,
     }
-}
-
-#[test]
-fn a_compiler_that_panics_is_an_error() {
-    let error = catch_compiler_panic(|| panic!("on purpose")).unwrap_err();
-    assert!(error.to_string().contains("gave up"), "{error:#}");
-    assert_eq!(catch_compiler_panic(|| Ok(vec![7])).unwrap(), [7]);
 }
 
 fn component() -> Vec<u8> {
@@ -44,7 +40,7 @@ fn only(dir: &Path, extension: &str) -> PathBuf {
 fn opened() -> (tempfile::TempDir, PathBuf, CompiledGuestCache) {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("a/b/compiled");
-    let cache = CompiledGuestCache::open(dir.clone()).unwrap();
+    let cache = open(dir.clone()).unwrap();
     (parent, dir, cache)
 }
 
@@ -52,7 +48,7 @@ fn opened() -> (tempfile::TempDir, PathBuf, CompiledGuestCache) {
 fn a_new_cache_is_closed_to_others() {
     let (_parent, dir, _cache) = opened();
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
-    assert!(CompiledGuestCache::open(dir).is_ok());
+    assert!(open(dir).is_ok());
 }
 
 #[test]
@@ -60,46 +56,44 @@ fn a_cache_that_others_could_write_is_refused() {
     let (parent, dir, _cache) = opened();
     for mode in [0o755, 0o770, 0o701, 0o777] {
         fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
-        let refusal = CompiledGuestCache::open(dir.clone())
-            .unwrap_err()
-            .to_string();
+        let refusal = open(dir.clone()).unwrap_err().to_string();
         assert!(refusal.contains("0700"), "{refusal}");
     }
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
     let link = parent.path().join("link");
     symlink(&dir, &link).unwrap();
-    assert!(CompiledGuestCache::open(link).is_err());
+    assert!(open(link).is_err());
     let file = parent.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(CompiledGuestCache::open(file).is_err());
+    assert!(open(file).is_err());
 }
 
 #[test]
 fn what_is_compiled_is_found_again() {
     let (_parent, dir, cache) = opened();
-    cache
-        .load(&compiler(&engine(false)), GuestComponent::of(&component()))
-        .unwrap();
+    let engine = engine();
+    let load = || cache.load(&job(&engine), GuestComponent::of(&component()));
+    load().unwrap();
     let path = only(&dir, "cwasm");
     let written = fs::metadata(&path).unwrap().ino();
-    cache
-        .load(&compiler(&engine(false)), GuestComponent::of(&component()))
-        .unwrap();
+    load().unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), written);
     only(&dir, "crc32");
-    // Other settings make other code.
-    cache
-        .load(&compiler(&engine(true)), GuestComponent::of(&component()))
-        .unwrap();
-    assert_eq!(fs::metadata(&path).unwrap().ino(), written);
+}
+
+#[test]
+fn other_settings_make_other_code() {
+    let digest = GuestDigest::of(&component());
+    let other = Engine::new(wasmtime::Config::new().gc_support(false)).unwrap();
+    assert_ne!(file_name(&engine(), digest), file_name(&other, digest));
 }
 
 #[test]
 fn what_is_not_whole_is_compiled_again() {
     let (_parent, dir, cache) = opened();
-    let engine = engine(false);
+    let engine = engine();
     cache
-        .load(&compiler(&engine), GuestComponent::of(&component()))
+        .load(&job(&engine), GuestComponent::of(&component()))
         .unwrap();
     let path = only(&dir, "cwasm");
     let good = fs::read(&path).unwrap();
@@ -118,7 +112,7 @@ fn what_is_not_whole_is_compiled_again() {
         spoil();
         assert!(super::read_code(&engine, &path).is_none());
         cache
-            .load(&compiler(&engine), GuestComponent::of(&component()))
+            .load(&job(&engine), GuestComponent::of(&component()))
             .unwrap();
         assert!(super::read_code(&engine, &path).is_some());
     }
@@ -127,7 +121,7 @@ fn what_is_not_whole_is_compiled_again() {
 #[test]
 fn what_was_not_loaded_for_longest_is_removed() {
     let (_parent, dir, cache) = opened();
-    let engine = engine(false);
+    let engine = engine();
     let numbered = |number: usize| {
         let text = format!("(component (core module (func (result i32) (i32.const {number}))))");
         wat::parse_str(text).unwrap()
@@ -135,7 +129,7 @@ fn what_was_not_loaded_for_longest_is_removed() {
     let path = |number: usize| dir.join(file_name(&engine, GuestDigest::of(&numbered(number))));
     for number in 0..4 {
         cache
-            .load(&compiler(&engine), GuestComponent::of(&numbered(number)))
+            .load(&job(&engine), GuestComponent::of(&numbered(number)))
             .unwrap();
     }
     let long_ago = SystemTime::UNIX_EPOCH;
@@ -144,7 +138,7 @@ fn what_was_not_loaded_for_longest_is_removed() {
         file.set_modified(long_ago).unwrap();
     }
     cache
-        .load(&compiler(&engine), GuestComponent::of(&numbered(0)))
+        .load(&job(&engine), GuestComponent::of(&numbered(0)))
         .unwrap();
     let all: u64 = (0..4)
         .map(|number| fs::metadata(path(number)).unwrap().len())

@@ -357,7 +357,7 @@ fn registry() -> GuestRegistry {
     // So long that fuel ends a call first, even on a busy machine.
     limits.gate.wall = Duration::from_secs(60);
     let engine = GuestEngine::new(OptimizationTier::Optimised, 2, limits, metrics.clone()).unwrap();
-    let cache = CompiledGuestCache::open(cache_dir()).unwrap();
+    let cache = CompiledGuestCache::open(cache_dir(), GuestCompiler::new(None)).unwrap();
     GuestRegistry::new(Arc::new(engine), StartupCodeTier::Optimised, cache, metrics)
 }
 
