@@ -11,11 +11,12 @@ use crate::crashes::CLUSTER_GROUP;
 use crate::svc;
 
 /// Fault points that only who founds passes.
-pub(crate) const FOUNDING: [&str; 8] = [
+pub(crate) const FOUNDING: [&str; 9] = [
     "cluster.id_recorded",
     "cluster.bucket_claimed",
     "cluster.ledger_made",
     "cluster.content_brought",
+    "cluster.hours_brought",
     "cluster.visits_brought",
     "cluster.backends_brought",
     "cluster.control_brought",

@@ -19,6 +19,7 @@ use super::bucket::{self, Bucket};
 use super::guests;
 use super::histories;
 use super::visits;
+use crate::activity::share_own_hours;
 use crate::backends::copies;
 use crate::config::{ClusterSettings, Config};
 use crate::content::{ContentLocation, ContentStore, Digest, OneTimeFileDirectory, StoreConnector};
@@ -279,6 +280,9 @@ impl<L: Ledger> Founding<'_, L> {
         fault::point("cluster.content_brought");
         let backends = copies::all_ids(&control).await?;
         let counted = control.counters().all_visits();
+        let sharing = share_own_hours(&control, self.clock.now()).await;
+        sharing.context("bringing the counts of projects")?;
+        fault::point("cluster.hours_brought");
         control.close();
         drop(control);
         disk::ensure_subdirectory(&disk::open_directory(self.data)?, TMP_DIRECTORY)?;

@@ -7,6 +7,7 @@ mod clients;
 mod counts;
 mod errand;
 mod flush;
+mod founding;
 mod log;
 mod outcome;
 mod project;
@@ -16,6 +17,7 @@ mod times;
 
 pub use counts::{ActionCounts, HourCounts, PointCounts, RangeCounts, Totals};
 pub use errand::SharedHours;
+pub use founding::share_own_hours;
 pub use log::{EntryKind, LogEntry, LogFilter, LogFollower, LogPage, LoggedRequest};
 pub use outcome::LoggedOutcome;
 pub use project::{ActionActivity, PageActivity, ProjectActivity};

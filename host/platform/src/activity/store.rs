@@ -104,6 +104,28 @@ impl HourPlace {
     }
 }
 
+/// Returns the first hours in the file of counters, in an order that stays.
+pub(super) fn first_own(c: &Connection, most: u32) -> rusqlite::Result<Vec<HourOfProject>> {
+    let mut statement = c.prepare_cached(
+        "SELECT project_id, hour, counts FROM project_hours ORDER BY project_id, hour LIMIT ?1",
+    )?;
+    let hours = statement.query_map([most], |row| {
+        let counts: String = row.get(2)?;
+        Ok((row.get(0)?, row.get(1)?, parse(&counts)))
+    })?;
+    hours.collect()
+}
+
+/// Deletes hours in the file of counters.
+pub(super) fn remove_own(c: &Connection, hours: &[HourOfProject]) -> rusqlite::Result<()> {
+    let mut statement =
+        c.prepare_cached("DELETE FROM project_hours WHERE project_id = ?1 AND hour = ?2")?;
+    for (project, hour, _) in hours {
+        statement.execute(params![project, hour])?;
+    }
+    Ok(())
+}
+
 /// Reads stored sums. Those of a later program that this one cannot read count as none.
 fn parse(counts: &str) -> HourCounts {
     serde_json::from_str(counts).unwrap_or_default()
@@ -115,6 +137,13 @@ pub(super) fn is_new_flush(c: &Connection, id: i64, at: Timestamp) -> rusqlite::
         .prepare_cached("INSERT OR IGNORE INTO shared_hour_flushes (id, at) VALUES (?1, ?2)")?
         .execute(params![id, at])?;
     Ok(noted > 0)
+}
+
+/// Forgets a flush.
+pub(super) fn forget_flush(c: &Connection, id: i64) -> rusqlite::Result<()> {
+    c.prepare_cached("DELETE FROM shared_hour_flushes WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
 }
 
 /// Forgets flushes that nobody repeats any more.
