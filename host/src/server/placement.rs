@@ -177,7 +177,12 @@ fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestP
         | ["api", "files", _]
         | ["api", "files", _, _]
         | ["ws" | "mcp"] => RequestPlace::Backend(BackendPath::Page(slug)),
-        ["auth" | "payments", _] => RequestPlace::Control,
+        // A site may have other files there.
+        [
+            "auth",
+            "login" | "complete" | "status" | "providers" | "logout" | "passkeys",
+        ]
+        | ["payments", "checkout" | "status" | "catalog"] => RequestPlace::Control,
         // A file of a site; where none is, and for another method, every node refuses alike.
         _ => RequestPlace::AnyNode,
     }
@@ -302,6 +307,9 @@ mod tests {
             ("GET /room/auth/status", "control"),
             ("POST /room/payments/checkout", "control"),
             ("GET /room/payments/catalog", "control"),
+            ("GET /room/auth/", "any"),
+            ("GET /room/auth/help.html", "any"),
+            ("GET /room/payments/terms", "any"),
             ("POST /mcp", "control"),
             ("GET /api/v2/x", "none"),
             ("GET /api/v1/projects/p/backend/other", "none"),
