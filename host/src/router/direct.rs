@@ -30,11 +30,20 @@ pub fn is_view(host: &HostKind, request: &Request) -> bool {
 
 /// Whether a request reads a page that may be in memory: a view, its head alone, or the source.
 pub fn reads_page(host: &HostKind, method: &Method, uri: &Uri) -> bool {
-    let pages = host.has_pages();
     let path = uri.path();
     let page = path.strip_suffix("/raw").filter(|page| !page.is_empty());
-    let is_read = [Method::GET, Method::HEAD].contains(method);
-    pages && is_read && slug_of_page(page.unwrap_or(path)).is_some()
+    may_read(host, method) && slug_of_page(page.unwrap_or(path)).is_some()
+}
+
+/// Whether a request reads a file below an address that may be a site's, or the page of its folder.
+pub fn reads_file(host: &HostKind, method: &Method, uri: &Uri) -> bool {
+    let path = uri.path();
+    let home = path.strip_suffix('/').unwrap_or_default();
+    may_read(host, method) && (slug_of_page(home).is_some() || slug_of_file(path).is_some())
+}
+
+fn may_read(host: &HostKind, method: &Method) -> bool {
+    host.has_pages() && [Method::GET, Method::HEAD].contains(method)
 }
 
 /// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
@@ -192,6 +201,17 @@ mod tests {
         ] {
             let uri: Uri = path.parse().unwrap();
             assert_eq!(reads_page(host, &method, &uri), reads, "{method} {path}");
+        }
+        for (host, method, path, reads) in [
+            (&project, Method::GET, "/shop/", true),
+            (&project, Method::HEAD, "/shop/a/b.css", true),
+            (&HostKind::Api, Method::GET, "/shop", false),
+            (&HostKind::Api, Method::GET, "/shop//", false),
+            (&HostKind::Api, Method::GET, "/shop/auth/status", false),
+            (&HostKind::Api, Method::POST, "/shop/a.html", false),
+        ] {
+            let uri: Uri = path.parse().unwrap();
+            assert_eq!(reads_file(host, &method, &uri), reads, "{method} {path}");
         }
     }
 }

@@ -19,7 +19,7 @@ use tracing::Instrument;
 use super::access_log::AccessLogLine;
 use super::answer_format::{AnswerFormat, REQUEST_ID, add_common_headers, write_if_problem};
 use super::canonical_path::{canonicalize, refused_file, with_path};
-use super::guard::{AnswerGuard, run_guarded};
+use super::guard::{AnswerGuard, ViewKind, run_guarded};
 use super::linger;
 use super::mounts::RequestTarget;
 use super::proxied_messages::client_target;
@@ -231,13 +231,14 @@ fn guard_request<'a>(
         return None;
     }
     let (method, uri) = (request.method(), request.uri());
-    let is_view = match admitted {
-        Ok(AdmittedRequest::View(..)) => true,
+    let view = match admitted {
+        Ok(AdmittedRequest::View(..)) => Some(ViewKind::Page),
+        Ok(AdmittedRequest::File(..)) => Some(ViewKind::File),
         // These come from memory, too.
-        Ok(AdmittedRequest::Route(host, _)) => router::reads_page(host, method, uri),
-        _ => false,
+        Ok(AdmittedRequest::Route(host, _)) => ViewKind::of(host, method, uri),
+        _ => None,
     };
-    let guard = AnswerGuard::new(node, method, uri.path(), is_view);
+    let guard = AnswerGuard::new(node, method, uri.path(), view);
     if let Some(refusal) = guard.refusal() {
         *admitted = Err(refusal);
     }

@@ -5,13 +5,15 @@ use std::task::{Context, Poll, ready};
 
 use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
 use super::placement::is_repeatable;
 use crate::cluster::{AnswerGate, ServingClusterNode};
+use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
+use crate::router;
 
 /// Header that has an edge keep a page for long.
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
@@ -23,8 +25,8 @@ const CALL_PATH: &str = "/api/op";
 enum GuardedRequest {
     /// A probe, which says itself how the node is.
     Probe,
-    /// A page that is read, as by a view: those in memory are shown for a while without the ledger.
-    View,
+    /// A page or a file that is read, as by a view: those in memory are shown for a while without the ledger.
+    View(ViewKind),
     /// A request that only reads.
     Read,
     /// A call of an action, which may change something or not. Its database asks for room where it writes.
@@ -33,12 +35,32 @@ enum GuardedRequest {
     Write,
 }
 
+/// Views, by what is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ViewKind {
+    /// A page, which may be locked.
+    Page,
+    /// A file of a site, which everybody may read.
+    File,
+}
+
+impl ViewKind {
+    /// Returns what a routed request reads, if it does.
+    pub(super) fn of(host: &HostKind, method: &Method, uri: &Uri) -> Option<Self> {
+        if router::reads_page(host, method, uri) {
+            Some(Self::Page)
+        } else {
+            router::reads_file(host, method, uri).then_some(Self::File)
+        }
+    }
+}
+
 impl GuardedRequest {
-    fn of(method: &Method, path: &str, is_view: bool) -> Self {
+    fn of(method: &Method, path: &str, view: Option<ViewKind>) -> Self {
         if matches!(path, "/healthz" | "/readyz") {
             Self::Probe
-        } else if is_view {
-            Self::View
+        } else if let Some(view) = view {
+            Self::View(view)
         } else if is_repeatable(method, path) {
             Self::Read
         } else if path.ends_with(CALL_PATH) {
@@ -57,14 +79,14 @@ pub(super) struct AnswerGuard<'g> {
 }
 
 impl<'g> AnswerGuard<'g> {
-    /// Makes the guard of a request. A view is of a page that may be in memory.
+    /// Makes the guard of a request. A view is of what may be in memory.
     pub(super) fn new(
         node: &'g ServingClusterNode,
         method: &Method,
         path: &str,
-        is_view: bool,
+        view: Option<ViewKind>,
     ) -> Self {
-        let kind = GuardedRequest::of(method, path, is_view);
+        let kind = GuardedRequest::of(method, path, view);
         Self { node, kind }
     }
 
@@ -80,7 +102,7 @@ impl<'g> AnswerGuard<'g> {
     fn may_answer(self) -> bool {
         match self.kind {
             GuardedRequest::Probe => true,
-            GuardedRequest::View => self.node.may_show_pages(),
+            GuardedRequest::View(_) => self.node.may_show_pages(),
             GuardedRequest::Read | GuardedRequest::Call | GuardedRequest::Write => {
                 self.node.gate().may_answer()
             }
@@ -94,7 +116,7 @@ impl<'g> AnswerGuard<'g> {
             GuardedRequest::Read | GuardedRequest::Call | GuardedRequest::Write => {
                 self.node.is_long_behind()
             }
-            GuardedRequest::Probe | GuardedRequest::View => false,
+            GuardedRequest::Probe | GuardedRequest::View(_) => false,
         }
     }
 
@@ -102,7 +124,7 @@ impl<'g> AnswerGuard<'g> {
     fn given_up(self) -> Problem {
         match self.kind {
             GuardedRequest::Call | GuardedRequest::Write => Problem::interrupted(),
-            GuardedRequest::Probe | GuardedRequest::View | GuardedRequest::Read => refusal(),
+            GuardedRequest::Probe | GuardedRequest::View(_) | GuardedRequest::Read => refusal(),
         }
     }
 
@@ -117,9 +139,12 @@ impl<'g> AnswerGuard<'g> {
             _ if is_refusal => shorten_wait(response, self.node.gate().has_room()),
             _ => response,
         };
-        match self.kind == GuardedRequest::View && !self.node.is_current() {
-            true => stale_page(response).unwrap_or_else(|| self.given_up().into_response()),
-            false => response,
+        match self.kind {
+            GuardedRequest::View(view) if !self.node.is_current() => {
+                let shown = stale_view(view, response);
+                shown.unwrap_or_else(|| self.given_up().into_response())
+            }
+            _ => response,
         }
     }
 }
@@ -135,12 +160,20 @@ fn shorten_wait(mut response: Response, has_room: bool) -> Response {
     response
 }
 
-/// Returns the answer to a view that is shown without the ledger or control's owner, if it is a page that everybody may read or leads to
-/// one: another node may have changed the password of a locked page, or deleted it. An edge must not keep it beyond the end of this node.
-fn stale_page(mut response: Response) -> Option<Response> {
-    let cache = response.headers().get(header::CACHE_CONTROL);
-    let is_open = cache.is_some_and(|cache| cache.as_bytes().starts_with(b"public"));
-    if !is_open && response.status() != StatusCode::FOUND {
+/// Returns the answer to a view that is shown without the ledger or control's owner, if everybody may read it or it leads there: another
+/// node may have changed the password of a locked page, or deleted it. An edge must not keep it beyond the end of this node.
+fn stale_view(view: ViewKind, mut response: Response) -> Option<Response> {
+    let status = response.status();
+    let leads_on = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
+    let is_open = match view {
+        ViewKind::Page => {
+            let cache = response.headers().get(header::CACHE_CONTROL);
+            cache.is_some_and(|cache| cache.as_bytes().starts_with(b"public"))
+        }
+        // What is not there may have come since.
+        ViewKind::File => status.is_success() || status == StatusCode::NOT_MODIFIED,
+    };
+    if !is_open && !leads_on {
         return None;
     }
     response.headers_mut().remove(CDN_CACHE_CONTROL);
@@ -218,27 +251,23 @@ mod tests {
 
     #[test]
     fn requests_are_told_apart_by_what_may_have_been_done() {
-        for (method, path, is_view, kind) in [
-            (Method::POST, "/page/api/op", false, GuardedRequest::Call),
-            (Method::POST, "/page/mcp", false, GuardedRequest::Write),
-            (Method::DELETE, "/api/v1/x", false, GuardedRequest::Write),
-            (Method::GET, "/api/v1/x", false, GuardedRequest::Read),
-            (
-                Method::GET,
-                "/page/auth/complete",
-                false,
-                GuardedRequest::Write,
-            ),
+        for (method, path, kind) in [
+            (Method::POST, "/page/api/op", GuardedRequest::Call),
+            (Method::POST, "/page/mcp", GuardedRequest::Write),
+            (Method::DELETE, "/api/v1/x", GuardedRequest::Write),
+            (Method::GET, "/api/v1/x", GuardedRequest::Read),
+            (Method::GET, "/page/auth/complete", GuardedRequest::Write),
             (
                 Method::GET,
                 "/_svc/auth/callback/acme",
-                false,
                 GuardedRequest::Write,
             ),
-            (Method::GET, "/page", true, GuardedRequest::View),
-            (Method::GET, "/readyz", false, GuardedRequest::Probe),
+            (Method::GET, "/page", GuardedRequest::View(ViewKind::Page)),
+            (Method::HEAD, "/page/", GuardedRequest::View(ViewKind::File)),
+            (Method::GET, "/readyz", GuardedRequest::Probe),
         ] {
-            assert_eq!(GuardedRequest::of(&method, path, is_view), kind, "{path}");
+            let view = ViewKind::of(&HostKind::Api, &method, &path.parse().unwrap());
+            assert_eq!(GuardedRequest::of(&method, path, view), kind, "{path}");
         }
         let refused = refusal().into_response();
         assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
@@ -268,19 +297,30 @@ mod tests {
             ];
             (status, headers).into_response()
         };
-        for (status, cache, is_shown) in [
-            (StatusCode::OK, "public, max-age=0, must-revalidate", true),
-            (StatusCode::NOT_MODIFIED, "public, max-age=0", true),
-            (StatusCode::FOUND, "no-store", true),
-            (StatusCode::OK, "private, no-store", false),
-            (StatusCode::NOT_MODIFIED, "private, no-store", false),
-            (StatusCode::UNAUTHORIZED, "private, no-store", false),
+        let (page, file) = (ViewKind::Page, ViewKind::File);
+        for (view, status, cache, is_shown) in [
+            (
+                page,
+                StatusCode::OK,
+                "public, max-age=0, must-revalidate",
+                true,
+            ),
+            (page, StatusCode::NOT_MODIFIED, "public, max-age=0", true),
+            (page, StatusCode::FOUND, "no-store", true),
+            (page, StatusCode::PERMANENT_REDIRECT, "no-store", true),
+            (page, StatusCode::OK, "private, no-store", false),
+            (page, StatusCode::NOT_MODIFIED, "private, no-store", false),
+            (page, StatusCode::UNAUTHORIZED, "private, no-store", false),
+            (file, StatusCode::OK, "max-age=60", true),
+            (file, StatusCode::PARTIAL_CONTENT, "no-store", true),
+            (file, StatusCode::NOT_MODIFIED, "no-cache", true),
+            (file, StatusCode::NOT_FOUND, "public, max-age=60", false),
         ] {
-            let shown = stale_page(answer(status, cache));
+            let shown = stale_view(view, answer(status, cache));
             assert_eq!(shown.is_some(), is_shown, "{status} {cache}");
             assert!(shown.is_none_or(|it| !it.headers().contains_key(CDN_CACHE_CONTROL)));
         }
         let lost = Problem::not_found().into_response();
-        assert!(stale_page(lost).is_none());
+        assert!(stale_view(page, lost).is_none());
     }
 }

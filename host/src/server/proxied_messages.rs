@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use crate::cluster::PeerBody;
 use crate::http::forwarded::ForwardedRequest;
 use crate::http::mapped_body::{MappedBody, PolledFrame};
 use crate::http::problem::Problem;
+use crate::http::request_bodies::BodyMeter;
 
 /// Service of other nodes that answers such requests: the first segment of their paths, before that of the client.
 pub(super) const SERVICE: &str = "proxied";
@@ -100,33 +102,66 @@ impl ForwardedHead {
     }
 }
 
-/// Flag that is true while a client is waited for.
-struct ClientWait(Arc<AtomicBool>);
+/// Progress of a client's body on its way to another node.
+#[derive(Debug, Default)]
+pub(super) struct BodyProgress {
+    /// Whether the client is waited for.
+    is_waited_for: AtomicBool,
+    /// Whether the other node has taken some of it since the last look.
+    has_moved: AtomicBool,
+}
 
-impl ClientWait {
+impl BodyProgress {
+    /// Whether the other node alone is waited for, and has taken nothing since the last call.
+    pub(super) fn stands_still(&self) -> bool {
+        let has_moved = self.has_moved.swap(false, Ordering::Relaxed);
+        !has_moved && !self.is_waited_for.load(Ordering::Relaxed)
+    }
+}
+
+/// What sees a client's body as it is passed on.
+struct PassedBody {
+    progress: Arc<BodyProgress>,
+    meter: Option<BodyMeter>,
+}
+
+impl PassedBody {
     fn see(&self, polled: PolledFrame) -> PolledFrame {
-        self.0.store(polled.is_pending(), Ordering::Relaxed);
+        let is_pending = polled.is_pending();
+        self.progress
+            .is_waited_for
+            .store(is_pending, Ordering::Relaxed);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.progress.has_moved.store(true, Ordering::Relaxed);
+            // The other node counts the bytes that it holds.
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            self.meter.iter().for_each(|meter| meter.release(bytes));
+        }
         polled
     }
 }
 
-impl Drop for ClientWait {
+impl Drop for PassedBody {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.progress.is_waited_for.store(false, Ordering::Relaxed);
     }
 }
 
-/// Wraps the body of a client's request. Returns it with what is true while the client is waited for.
+/// Wraps the body of a client's request, whose bytes count for this node by the meter. Returns it with its progress.
 pub(super) fn watch_client(
     body: Body,
+    meter: Option<BodyMeter>,
 ) -> (
     impl HttpBody<Data = Bytes, Error = axum::Error> + Send,
-    Arc<AtomicBool>,
+    Arc<BodyProgress>,
 ) {
-    let wait = ClientWait(Arc::default());
-    let client_sends = Arc::clone(&wait.0);
-    let body = MappedBody::new(body, move |polled| wait.see(polled));
-    (body, client_sends)
+    let progress = Arc::new(BodyProgress::default());
+    let passed = PassedBody {
+        progress: Arc::clone(&progress),
+        meter,
+    };
+    let body = MappedBody::new(body, move |polled| passed.see(polled));
+    (body, progress)
 }
 
 /// Wraps the body of another node's answer, which counts for the client until it is sent or given up.

@@ -5,7 +5,6 @@
 //! the first node counts its connections and the bytes that it holds.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::HttpBody as _;
@@ -24,7 +23,9 @@ use super::admission::{ConnectionCounts, ConnectionPermit};
 use super::front::{Front, handle_forwarded};
 use super::other_nodes::{ClusterNodes, OtherNodes};
 use super::placement::{BackendPath, RequestPlace, is_repeatable, placement};
-use super::proxied_messages::{ForwardedHead, remove_hop_by_hop, watch_client, with_permit};
+use super::proxied_messages::{
+    BodyProgress, ForwardedHead, remove_hop_by_hop, watch_client, with_permit,
+};
 use super::tunnel::{self, Tunnels};
 use crate::app::App;
 use crate::backends::Backends;
@@ -35,6 +36,7 @@ use crate::config::Config;
 use crate::http::forwarded::{BackendForwarder, ForwardedRequest, RequestSource};
 use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
+use crate::http::request_bodies::BodyMeter;
 use crate::router;
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
@@ -43,7 +45,8 @@ use svc_base::ids::BackendId;
 const MAX_HOPS: u8 = 2;
 /// Longest time in which the database of a request is named and looked for.
 const LOCATE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest time until the head of an answer. With the look for the database it is 12 seconds.
+/// Longest time until the head of an answer, from when the other node takes nothing any more. With the look for the database it is 12
+/// seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most requests and sockets that this node passes on at once: each has a connection between nodes, which are fewer than the streams that
 /// clients of HTTP/2 may open. What the nodes themselves ask each other has the rest of these connections.
@@ -262,17 +265,18 @@ impl RequestProxy {
         let permit = self.passing.admit(to.forwarded.client.0);
         let permit = permit.ok_or_else(too_many)?;
         let client = tunnel::take_upgrade(&mut request);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let meter = parts.extensions.remove::<BodyMeter>();
         let is_repeatable = is_repeatable(&parts.method, parts.uri.path());
         let head = ForwardedHead::new(parts, &to.forwarded)?;
         let is_empty = body.is_end_stream();
-        let (body, waits) = watch_client(body);
+        let (body, progress) = watch_client(body, meter);
         let body = body.map_err(BoxError::from).boxed_unsync();
         let attempts = self.attempt(to, (&head, body), (is_empty, is_repeatable));
         let answered = tokio::select! {
             biased;
             answered = attempts => answered,
-            () = wait_too_long(&waits, self.answer_timeout) => Err(Unanswered::MaybeDone),
+            () = wait_too_long(&progress, self.answer_timeout) => Err(Unanswered::MaybeDone),
         };
         match answered {
             Ok((run, response)) => Ok(self.answer(run, (client, permit), response)),
@@ -420,12 +424,13 @@ fn too_many() -> Problem {
     )
 }
 
-/// Ends when an answer has been waited for too long. Time in which the client itself is waited for does not count.
-async fn wait_too_long(client_sends: &AtomicBool, longest: Duration) {
+/// Ends when an answer has been waited for too long: while the client itself is waited for, and while the other node takes what it sends,
+/// nobody waits.
+async fn wait_too_long(progress: &BodyProgress, longest: Duration) {
     let mut waited = Duration::ZERO;
     while waited < longest {
         sleep(LOOK_EVERY).await;
-        if !client_sends.load(Ordering::Relaxed) {
+        if progress.stands_still() {
             waited += LOOK_EVERY;
         }
     }

@@ -118,14 +118,15 @@ impl PageService {
         file: SiteFile,
         text_of: Option<DeploymentId>,
     ) -> Result<Arc<ServedFile>, PageLookupError> {
-        match self.file_in_memory(&file, text_of) {
-            Some(served) => Ok(served),
-            None => {
-                let load = self.load_file(file, text_of);
-                let key = CacheKey::File(file.digest, text_of);
-                Box::pin(self.pages.load(key, load)).await
-            }
+        if let Some(served) = self.file_in_memory(&file, text_of) {
+            return Ok(served);
         }
+        let digest = file.digest;
+        let load = self.load_file(file, text_of);
+        let loaded = Box::pin(self.pages.load(CacheKey::File(digest, text_of), load)).await;
+        // Only its encodings were looked for.
+        let kept = || self.pages.file(&digest, text_of, |_| true);
+        loaded.or_else(|error| kept().ok_or(error))
     }
 
     async fn load_file(
