@@ -39,6 +39,12 @@ impl DatabaseUsers for BackendSockets {
             backends.close_database(id);
         }
     }
+
+    fn note_arrival(&self, id: &BackendId) {
+        if let Some(backends) = self.backends.upgrade() {
+            backends.note_file_changes(*id);
+        }
+    }
 }
 
 /// Has a node ask its application about databases, and answer the errands of others once it has control.

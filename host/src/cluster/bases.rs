@@ -181,17 +181,32 @@ impl<L: Ledger> Bases<L> {
     ) -> Result<LoadedDatabase, BaseError> {
         let run = Some(self.run);
         let loaded = load_database(&*self.ledger, run, &self.bucket, database, to).await?;
-        self.schedule
-            .note_base(database, loaded.base.bytes, loaded.tail_bytes);
+        let base = (loaded.base.bytes, self.age_of(&loaded.base));
+        self.schedule.note_base(database, base, loaded.tail_bytes);
         if loaded.is_newest_damaged {
             self.schedule.note_damaged_base(database);
         }
         Ok(loaded)
     }
 
-    /// Notes that this run has the place of control, whose file is here by another way than a load. The next base comes in time.
-    pub(super) fn note_control(&self) {
-        self.schedule.note_base(DatabaseName::Control, 0, 0);
+    /// Notes that this run has the place of control, whose file is here by another way than a load: it is as if something had changed
+    /// since its newest base.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub(super) async fn note_control(&self) -> Result<(), LedgerError> {
+        let control = DatabaseName::Control;
+        let bases = self.ledger.bases(Some(self.run), control).await?;
+        let newest = bases.iter().max_by_key(|base| base.position);
+        let base = newest.map_or((0, Duration::ZERO), |base| (base.bytes, self.age_of(base)));
+        self.schedule.note_base(control, base, 1);
+        Ok(())
+    }
+
+    /// Returns the age of a base, by the clocks of the machines.
+    fn age_of(&self, base: &Base) -> Duration {
+        let age = self.clock.now().0.saturating_sub(base.at.0);
+        Duration::from_millis(u64::try_from(age).unwrap_or(0))
     }
 
     /// Notes an acknowledged commit by the bytes of its body.
@@ -284,7 +299,8 @@ impl<L: Ledger> Bases<L> {
     ) -> Result<(), BaseError> {
         let base = upload(&self.bucket, database, state, file, self.clock.now()).await?;
         name_base(&*self.ledger, self.run, &self.bucket, &base).await?;
-        self.schedule.note_base(database, base.bytes, 0);
+        self.schedule
+            .note_base(database, (base.bytes, Duration::ZERO), 0);
         Ok(())
     }
 

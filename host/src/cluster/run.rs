@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,8 @@ const FENCED: i32 = 3;
 const JOIN_WAIT: Duration = Duration::from_secs(10);
 /// Pause between two attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
+/// Pause between beats that are not acknowledged.
+const BEAT_RETRY: Duration = Duration::from_millis(250);
 /// Longest time that a process which ends waits for the ledger.
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
 
@@ -387,14 +390,23 @@ impl<L: Ledger> Run<L> {
 
 /// Beats until the process ends.
 async fn keep_beating<L: Ledger>(run: Arc<Run<L>>) {
+    let mut is_failing = false;
     loop {
         let sent = run.clock.elapsed();
+        let mut next = None;
         match run.beat().await {
+            Ok(()) if mem::take(&mut is_failing) => tracing::info!("beats are acknowledged again"),
             Ok(()) => {}
             Err(LedgerError::Fenced) => return run.end(&LedgerError::Fenced),
-            Err(error) => tracing::warn!(%error, "a beat was not acknowledged"),
+            Err(error) => {
+                // It is tried again and again: the first failure of a row says enough.
+                if !mem::replace(&mut is_failing, true) {
+                    tracing::warn!(%error, "a beat was not acknowledged: it is tried again until one is");
+                }
+                next = Some(run.clock.elapsed() + BEAT_RETRY);
+            }
         }
-        let next = run.gate.next_beat(sent);
+        let next = next.unwrap_or_else(|| run.gate.next_beat(sent));
         tokio::time::sleep(next.saturating_sub(run.clock.elapsed())).await;
     }
 }

@@ -39,7 +39,8 @@ pub(super) struct BaseSchedule {
 struct Tail {
     bytes: u64,
     base_bytes: u64,
-    /// Time at which the base was made or read here.
+    /// Age of the base when it was noted here, and the time of that.
+    age: Duration,
     since: Duration,
     /// Whether the run does not have the place of the database now.
     is_released: bool,
@@ -53,7 +54,7 @@ impl Tail {
             DatabaseName::Control => (CONTROL_TAIL_BYTES, CONTROL_AGE),
             DatabaseName::Backend(_) => (self.base_bytes.max(MIN_TAIL_BYTES), AGE),
         };
-        let is_old = self.bytes > 0 && now.saturating_sub(self.since) >= age;
+        let is_old = self.bytes > 0 && self.age + now.saturating_sub(self.since) >= age;
         !self.is_released && (self.bytes > most || is_old || self.is_base_damaged)
     }
 }
@@ -66,11 +67,17 @@ impl BaseSchedule {
         }
     }
 
-    /// Notes the base of a database, and the bytes of the commits after it.
-    pub(super) fn note_base(&self, database: DatabaseName, base_bytes: u64, tail_bytes: u64) {
+    /// Notes the base of a database, by its bytes and its age, and the bytes of the commits after it.
+    pub(super) fn note_base(
+        &self,
+        database: DatabaseName,
+        (base_bytes, age): (u64, Duration),
+        tail_bytes: u64,
+    ) {
         let tail = Tail {
             bytes: tail_bytes,
             base_bytes,
+            age,
             since: self.clock.elapsed(),
             is_released: false,
             is_base_damaged: false,
@@ -106,6 +113,7 @@ impl BaseSchedule {
         if let Some(tail) = sync::lock(&self.tails).get_mut(&made.database) {
             tail.bytes = tail.bytes.saturating_sub(made.tail_bytes);
             tail.base_bytes = base_bytes;
+            tail.age = Duration::ZERO;
             tail.since = since;
             tail.is_base_damaged = false;
         }
@@ -139,7 +147,8 @@ impl BaseSchedule {
         let tails = sync::lock(&self.tails);
         let tail = tails.get(&database)?;
         let tail_bytes = tail.bytes;
-        (tail_bytes > RELEASE_TAIL_BYTES || tail.is_base_damaged).then_some(DueBase {
+        let is_due = tail_bytes > RELEASE_TAIL_BYTES || tail.is_due(database, self.clock.elapsed());
+        is_due.then_some(DueBase {
             database,
             tail_bytes,
         })
@@ -164,8 +173,9 @@ mod tests {
             due
         };
         // By bytes: more than the base has, and more than the least.
-        schedule.note_base(tenant, 2 * MIN_TAIL_BYTES, MIN_TAIL_BYTES + 1);
-        schedule.note_base(control, 1, CONTROL_TAIL_BYTES);
+        let new = |bytes| (bytes, Duration::ZERO);
+        schedule.note_base(tenant, new(2 * MIN_TAIL_BYTES), MIN_TAIL_BYTES + 1);
+        schedule.note_base(control, new(1), CONTROL_TAIL_BYTES);
         assert!(due().is_empty());
         schedule.note_commit(control, 1);
         schedule.note_commit(tenant, MIN_TAIL_BYTES);
@@ -201,11 +211,33 @@ mod tests {
         schedule.note_released(tenant, false);
         assert_eq!(due(), [tenant]);
         // One whose base is damaged waits for nothing.
-        schedule.note_base(tenant, 1, 0);
+        schedule.note_base(tenant, new(1), 0);
         assert!(due().is_empty());
         schedule.note_damaged_base(tenant);
         assert_eq!(due(), [tenant]);
         schedule.note_closed(tenant);
         assert_eq!(schedule.due_on_release(tenant), None);
+    }
+
+    #[test]
+    fn the_age_of_a_base_is_counted_over_loads_and_takeovers() {
+        let clock = Clock::manual(Timestamp(0));
+        let schedule = BaseSchedule::new(clock.clone());
+        let tenant: DatabaseName = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let hour = Duration::from_secs(3600);
+        schedule.note_base(tenant, (1, AGE - hour), 1);
+        assert_eq!(
+            (schedule.due(), schedule.due_on_release(tenant)),
+            (Vec::new(), None)
+        );
+        clock.advance(hour);
+        assert_eq!(schedule.due().len(), 1);
+        assert!(schedule.due_on_release(tenant).is_some());
+        // One that has not changed since needs none.
+        schedule.note_base(tenant, (1, 2 * AGE), 0);
+        assert_eq!(
+            (schedule.due(), schedule.due_on_release(tenant)),
+            (Vec::new(), None)
+        );
     }
 }

@@ -69,6 +69,8 @@ impl DatabaseUsers for Users {
             databases.close_one(id);
         }
     }
+
+    fn note_arrival(&self, _: &BackendId) {}
 }
 
 fn script(sql: &str) -> MigrationScript {

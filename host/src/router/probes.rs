@@ -1,14 +1,20 @@
 //! The routes of probes, and of the pages at problems' `type` URLs.
 
+use std::time::Duration;
+
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use tokio::time::timeout;
 
 use crate::app::SharedApp;
 use crate::control;
 use crate::http::NOSNIFF;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::problem_page;
+
+/// Time that a probe of a node of several waits for its control database.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether the process lives
 #[utoipa::path(
@@ -37,13 +43,17 @@ pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
     if node.is_some_and(|node| !node.gate().may_answer()) {
         return not_serving("stale\n");
     }
-    let database = app
+    let reading = app
         .control
-        .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
-        .await;
-    if matches!(database, Err(control::Error::Stale)) {
-        return not_serving("stale\n");
-    }
+        .read(|c| c.query_row("SELECT 1", [], |_| Ok(())));
+    let database = match node {
+        None => reading.await,
+        // A node's read may wait for what the ledger has not acknowledged.
+        Some(_) => match timeout(READ_TIMEOUT, reading).await {
+            Ok(Err(control::Error::Stale)) | Err(_) => return not_serving("stale\n"),
+            Ok(read) => read,
+        },
+    };
     let text = match (database, app.sandbox.compilation()) {
         (Err(_), _) => "the control database does not answer\n".to_owned(),
         (Ok(()), Some(preparing)) => format!("{preparing}; publishing waits for it\n"),

@@ -135,7 +135,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
         ControlOwner SWEEP_INTERVAL "ending old drafts" async |app| Ok(app.revisions.end_old_drafts().await?);
         ControlOwner SWEEP_INTERVAL "ending files that nothing names" async |app| app.files.sweep_rested().await;
         DatabaseOwner SWEEP_INTERVAL "following files of visitors" async |app| app.visitor_files.follow_changes().await;
-        DatabaseOwner LEFTOVER_INTERVAL "looking for files of visitors" async |app| app.visitor_files.follow_all().await;
+        DatabaseOwner LEFTOVER_INTERVAL "looking for files of visitors" async |app| app.visitor_files.follow_rest().await;
         ControlOwner TIDY_INTERVAL "removing ended files of visitors" async |app| app.visitor_files.expire().await;
         ControlOwner SWEEP_INTERVAL "encoding files of sites" async |app| app.files.make_encodings().await;
         ControlOwner SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
@@ -195,6 +195,10 @@ async fn run_periodically<F>(
             Ok(()) => {}
             // A node that follows says once that it hears nothing, where it listens.
             Err(error) if is_stale(&error) => tracing::debug!("{what} waits for control's node"),
+            // That the ledger takes no commits is said where they are sent.
+            Err(error) if is_without_ledger(&app) => {
+                tracing::debug!(error = format!("{error:#}"), "{what} waits for the ledger");
+            }
             Err(error) => tracing::error!(error = format!("{error:#}"), "{what} failed"),
         }
     }
@@ -204,6 +208,12 @@ async fn run_periodically<F>(
 fn is_stale(error: &anyhow::Error) -> bool {
     let mut causes = error.chain();
     causes.any(|cause| matches!(cause.downcast_ref(), Some(control::Error::Stale)))
+}
+
+/// Whether the server is a node whose ledger does not answer.
+fn is_without_ledger(app: &App) -> bool {
+    let node = app.cluster.as_ref();
+    node.is_some_and(|node| !node.gate().has_room())
 }
 
 /// Waits for the next tick. Returns `false` if the server stops, even where a tick is due: work may take longer than its period, as while

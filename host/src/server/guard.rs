@@ -202,7 +202,9 @@ impl<F: Future<Output = Response>> Future for GuardedAnswer<'_, F> {
         loop {
             if let Some(look) = this.next_look.as_mut().as_pin_mut() {
                 ready!(look.poll(context));
-                if this.guard.node.gate().is_interrupted() {
+                // A probe says itself how the node is.
+                let is_probe = this.guard.kind == GuardedRequest::Probe;
+                if !is_probe && this.guard.node.gate().is_interrupted() {
                     return Poll::Ready(this.guard.given_up().into_response());
                 }
             }

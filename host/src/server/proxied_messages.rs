@@ -1,7 +1,8 @@
 //! Messages between nodes: heads and bodies of requests that another node answers, and of its answers.
 
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use axum::body::{Body, HttpBody};
@@ -12,10 +13,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 
 use super::admission::ConnectionPermit;
 use crate::cluster::PeerBody;
+use crate::http::extract::broken_body;
 use crate::http::forwarded::ForwardedRequest;
 use crate::http::mapped_body::{MappedBody, PolledFrame};
 use crate::http::problem::Problem;
 use crate::http::request_bodies::BodyMeter;
+use svc_base::sync::lock;
 
 /// Service of other nodes that answers such requests: the first segment of their paths, before that of the client.
 pub(super) const SERVICE: &str = "proxied";
@@ -109,6 +112,8 @@ pub(super) struct BodyProgress {
     is_waited_for: AtomicBool,
     /// Whether the other node has taken some of it since the last look.
     has_moved: AtomicBool,
+    /// Error with which the client's body has ended.
+    failure: Mutex<Option<axum::Error>>,
 }
 
 impl BodyProgress {
@@ -116,6 +121,12 @@ impl BodyProgress {
     pub(super) fn stands_still(&self) -> bool {
         let has_moved = self.has_moved.swap(false, Ordering::Relaxed);
         !has_moved && !self.is_waited_for.load(Ordering::Relaxed)
+    }
+
+    /// Returns the problem of a body that has broken off, as the node that answers would have told it.
+    pub(super) fn failure(&self) -> Option<Problem> {
+        let failure = lock(&self.failure).take()?;
+        Some(broken_body(&failure))
     }
 }
 
@@ -131,13 +142,21 @@ impl PassedBody {
         self.progress
             .is_waited_for
             .store(is_pending, Ordering::Relaxed);
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            self.progress.has_moved.store(true, Ordering::Relaxed);
-            // The other node counts the bytes that it holds.
-            let bytes = frame.data_ref().map_or(0, Bytes::len);
-            self.meter.iter().for_each(|meter| meter.release(bytes));
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.progress.has_moved.store(true, Ordering::Relaxed);
+                // The other node counts the bytes that it holds.
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.meter.iter().for_each(|meter| meter.release(bytes));
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                *lock(&self.progress.failure) = Some(error);
+                let broken = io::Error::other("the client's body broke off");
+                Poll::Ready(Some(Err(axum::Error::new(broken))))
+            }
+            polled => polled,
         }
-        polled
     }
 }
 

@@ -278,6 +278,11 @@ impl RequestProxy {
             answered = attempts => answered,
             () = wait_too_long(&progress, self.answer_timeout) => Err(Unanswered::MaybeDone),
         };
+        if answered.is_err()
+            && let Some(problem) = progress.failure()
+        {
+            return Err(problem);
+        }
         match answered {
             Ok((run, response)) => Ok(self.answer(run, (client, permit), response)),
             Err(Unanswered::MaybeDone) if !is_repeatable => Err(Problem::interrupted()),

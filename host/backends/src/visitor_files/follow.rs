@@ -6,10 +6,15 @@ use super::VisitorFiles;
 use crate::backends::BackendError;
 use crate::deployments::files::visitors::FileBackend;
 use svc_base::ids::BackendId;
+use svc_base::sync::lock;
 use svc_database::oldest_moment_kept;
 
 /// Longest wait of an upload for a look that may find room.
 const LOOK_WAIT: Duration = Duration::from_secs(2);
+/// Time in which another node ends files that nothing names.
+const SWEEP_WAIT: Duration = Duration::from_millis(1200);
+/// Pause between two looks at all databases.
+const FOLLOW_ALL_EVERY: Duration = Duration::from_secs(86_400);
 
 impl VisitorFiles {
     /// Notes which files were uploaded, and looks at the databases in which files may have been deleted or come back, since the last call.
@@ -20,6 +25,10 @@ impl VisitorFiles {
         let _turn = self.following.lock().await;
         let mut first_error = self.keep_uploaded().await.err();
         for backend in self.backends.take_file_changes() {
+            // The node that has it now has looked when it got it.
+            if !self.backends.is_responsible(backend) {
+                continue;
+            }
             if let Err(error) = self.follow_backend(backend).await {
                 self.backends.note_file_changes(backend);
                 first_error = first_error.or(Some(error));
@@ -49,16 +58,43 @@ impl VisitorFiles {
         first_error.map_or(Ok(()), |error| Err(error.into()))
     }
 
+    /// Looks at databases in which nobody may have noted what has changed, as after a crash: all of them at first and once a day, and else
+    /// those that have uploads without a row. Others rest, and are not opened for it.
+    ///
+    /// # Errors
+    /// Those of [`VisitorFiles::follow_all`].
+    pub async fn follow_rest(&self) -> anyhow::Result<()> {
+        let now = self.infra.clock.elapsed();
+        let is_due = {
+            let last = lock(&self.followed_all);
+            last.is_none_or(|last| now.saturating_sub(last) >= FOLLOW_ALL_EVERY)
+        };
+        if !is_due {
+            return self.follow_some(true).await;
+        }
+        self.follow_all().await?;
+        *lock(&self.followed_all) = Some(now);
+        Ok(())
+    }
+
     /// Looks at the databases of all backends that have had files, of which this machine has the databases.
     ///
     /// # Errors
     /// The first failure, after what could be done in spite of it.
     pub async fn follow_all(&self) -> anyhow::Result<()> {
+        self.follow_some(false).await
+    }
+
+    /// Looks at all databases, or only at those with uploads that should have their row by now.
+    async fn follow_some(&self, only_late: bool) -> anyhow::Result<()> {
         let turn = self.following.lock().await;
         let (mut after, mut first_error) = (None, self.keep_uploaded().await.err());
         drop(turn);
         loop {
-            let some = self.files.visitor_file_backends(after).await?;
+            let some = match only_late {
+                true => self.files.backends_with_late_uploads(after).await?,
+                false => self.files.visitor_file_backends(after).await?,
+            };
             let Some(last) = some.last() else {
                 return first_error.map_or(Ok(()), Err);
             };
@@ -91,6 +127,11 @@ impl VisitorFiles {
             };
             self.keep_uploaded().await?;
             self.follow_backend(backend).await?;
+            if self.infra.control.is_follower() {
+                // Control's node sweeps once a second.
+                tokio::time::sleep(SWEEP_WAIT).await;
+                return Ok(());
+            }
             self.files.sweep_rested().await
         };
         if let Ok(Err(error)) = tokio::time::timeout(LOOK_WAIT, look).await {

@@ -497,7 +497,11 @@ pub async fn get(
 ) -> Result<Response, Problem> {
     let (row, reader) = operations::get(services.files, at, path.file_id).await?;
     let bytes = reader.bytes();
-    let body = services.calls.serving.streamed_file(reader, 0..bytes)?;
+    let body = services
+        .calls
+        .serving
+        .streamed_file(reader, 0..bytes)
+        .await?;
     let mut response = body.into_response();
     let headers = response.headers_mut();
     let media_type = HeaderValue::from_static("application/octet-stream");

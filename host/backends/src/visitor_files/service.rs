@@ -1,7 +1,8 @@
 //! Service of visitors' files.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ring::hmac;
 
@@ -26,6 +27,8 @@ pub struct VisitorFiles {
     pub(super) keys: UploadKeys,
     /// Held by the one look at databases that is under way.
     pub(super) following: tokio::sync::Mutex<()>,
+    /// Time of the last look at all of them.
+    pub(super) followed_all: Mutex<Option<Duration>>,
 }
 
 impl VisitorFiles {
@@ -40,6 +43,7 @@ impl VisitorFiles {
         Self {
             quotas: UploadQuotas::new(&infra.config.limits, infra.clock.clone()),
             following: tokio::sync::Mutex::default(),
+            followed_all: Mutex::default(),
             infra,
             backends,
             actions,

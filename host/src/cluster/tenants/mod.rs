@@ -66,6 +66,9 @@ pub trait DatabaseUsers: Send + Sync {
 
     /// Has the users of a database go to another node, and closes the database once its calls have ended. Does not block.
     fn send_away(&self, id: &BackendId);
+
+    /// Notes that a database came here, from a node that may have left work about it.
+    fn note_arrival(&self, id: &BackendId);
 }
 
 /// A tenant's database.
@@ -297,6 +300,9 @@ impl<L: Ledger> Tenants<L> {
                     return Err(LoadFailure::Shared);
                 }
                 let brought = me.claim_and_load(id, &tenant, history_bytes, wish).await;
+                if let (Ok(()), Some(users)) = (&brought, me.users.get()) {
+                    users.note_arrival(&id);
+                }
                 brought.inspect_err(|_| {
                     tenant.failures.fetch_add(1, Ordering::SeqCst);
                 })

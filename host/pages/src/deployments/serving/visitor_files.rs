@@ -4,10 +4,12 @@ use std::ops::Range;
 
 use axum::body::Body;
 use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
 use http::HeaderMap;
 
 use super::PageService;
 use super::site_answer::streamed_response;
+use crate::deployments::problems::internal_problem;
 use crate::deployments::sites::{FileReader, SiteFile};
 use crate::http::document;
 use crate::http::problem::Problem;
@@ -16,10 +18,19 @@ impl PageService {
     /// Returns a body that reads a stored file as it is sent, of which one object at a time is in memory.
     ///
     /// # Errors
-    /// `capacity_reached` where readers hold too much already.
-    pub fn streamed_file(&self, reader: FileReader, range: Range<u64>) -> Result<Body, Problem> {
+    /// `capacity_reached` where readers hold too much already, and where the store is away.
+    pub async fn streamed_file(
+        &self,
+        reader: FileReader,
+        range: Range<u64>,
+    ) -> Result<Body, Problem> {
         let held = self.hold_stream(reader.bytes_in_memory())?;
-        Ok(Body::from_stream(held.attach(reader.read(range))))
+        let mut bytes = Box::pin(held.attach(reader.read(range)));
+        // A failure is said while the answer can say it.
+        let first = bytes.next().await.transpose();
+        let first = first.map_err(|error| internal_problem(&error.into()))?;
+        let first = stream::iter(first.map(Ok));
+        Ok(Body::from_stream(first.chain(bytes)))
     }
 
     /// Answers a file of a visitor: all of it, a part of it, or that the client has it. A small one comes from memory.

@@ -143,11 +143,12 @@ impl Shares {
     /// The database's or the disk's.
     pub async fn delete(&self, AuthorizedShare(id): AuthorizedShare) -> Result<(), ShareError> {
         let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
-        self.infra
+        let deleted = self
+            .infra
             .control
             .write(move |tx| {
                 let Some(share) = store::find_with_token(tx, &id)? else {
-                    return Ok(());
+                    return Ok::<_, control::Error>(None);
                 };
                 if share.disabled {
                     // Or its publisher would have the slug back at once, with the links to it that are out there.
@@ -159,10 +160,14 @@ impl Shares {
                     slug: share.slug,
                     host_label: None,
                 };
-                announce_change(tx, &config, &address, now)
+                announce_change(tx, &config, &address, now)?;
+                Ok(Some(share.one_time))
             })
             .await?;
         fault::point("share.deleted");
+        if deleted == Some(false) {
+            return Ok(());
+        }
         // The file goes even if there was no row: an earlier deletion may have failed between the two.
         let burnt = once_files::burn(&self.once, id).await;
         // The row is gone by now, whatever failed.

@@ -22,6 +22,8 @@ pub(super) struct ShareFoundByToken {
     pub(super) slug: String,
     /// Whether the operator has taken it down.
     pub(super) disabled: bool,
+    /// Whether it is shown once, so that its bytes lie by themselves.
+    pub(super) one_time: bool,
 }
 
 /// Adds a quick share, whose slug must be free.
@@ -76,13 +78,14 @@ pub(super) fn find_with_token(
     id: &DeploymentId,
 ) -> rusqlite::Result<Option<ShareFoundByToken>> {
     c.prepare_cached(
-        "SELECT slug, disabled_at IS NOT NULL AS disabled FROM deployments
+        "SELECT slug, disabled_at IS NOT NULL AS disabled, one_time FROM deployments
          WHERE id = ?1 AND delete_sha256 IS NOT NULL",
     )?
     .query_row([id], |row| {
         Ok(ShareFoundByToken {
             slug: row.get("slug")?,
             disabled: row.get("disabled")?,
+            one_time: row.get("one_time")?,
         })
     })
     .optional()

@@ -372,7 +372,7 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
 }
 
 /// Makes the problem of a body that ended with an error.
-pub(super) fn broken_body(error: &(dyn std::error::Error + 'static)) -> Problem {
+pub fn broken_body(error: &(dyn std::error::Error + 'static)) -> Problem {
     if is_out_of_room(error) {
         return Problem::new(
             ProblemCode::CapacityReached,

@@ -33,6 +33,19 @@ impl ProjectFiles {
         self.infra.control.read(list).await
     }
 
+    /// Lists the backends that have uploads without a row, though they should have one by now; some at a time, after one of them.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn backends_with_late_uploads(
+        &self,
+        after: Option<BackendId>,
+    ) -> Result<Vec<FileBackend>, control::Error> {
+        let before = self.infra.clock.now().plus_seconds(-ARRIVING_SECONDS);
+        let list = move |c: &_| store::list_late(c, before, after.as_ref(), BACKENDS_PER_LIST);
+        self.infra.control.read(list).await
+    }
+
     /// Returns a backend that has had files of visitors.
     ///
     /// # Errors

@@ -210,6 +210,28 @@ pub(super) fn list_backends(
     .collect()
 }
 
+/// Lists at most `most` backends with files that have been arriving since before a time, after one of them.
+pub(super) fn list_late(
+    c: &Connection,
+    before: Timestamp,
+    after: Option<&BackendId>,
+    most: u32,
+) -> rusqlite::Result<Vec<FileBackend>> {
+    c.prepare_cached(
+        "SELECT DISTINCT b.backend_id, b.project_id FROM visitor_files f
+         JOIN visitor_file_backends b ON b.backend_id = f.backend_id
+         WHERE f.state = 'arriving' AND f.since < ?1 AND b.has_ended = 0 AND b.backend_id > coalesce(?2, '')
+         ORDER BY b.backend_id LIMIT ?3",
+    )?
+    .query_map(params![before, after, most], |row| {
+        Ok(FileBackend {
+            backend: row.get(0)?,
+            project: row.get(1)?,
+        })
+    })?
+    .collect()
+}
+
 /// Returns the project of a backend that has had files.
 pub(super) fn find_backend(
     c: &Connection,
