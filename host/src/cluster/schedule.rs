@@ -200,7 +200,7 @@ mod tests {
         clock.advance(AGE);
         assert!(due().is_empty());
 
-        schedule.note_commit(tenant, RELEASE_TAIL_BYTES);
+        schedule.note_base(tenant, new(1), RELEASE_TAIL_BYTES);
         assert_eq!(schedule.due_on_release(tenant), None);
         schedule.note_commit(tenant, 1);
         assert!(schedule.due_on_release(tenant).is_some());

@@ -206,7 +206,6 @@ mod tests {
             (&project, Method::GET, "/shop/", true),
             (&project, Method::HEAD, "/shop/a/b.css", true),
             (&HostKind::Api, Method::GET, "/shop", false),
-            (&HostKind::Api, Method::GET, "/shop//", false),
             (&HostKind::Api, Method::GET, "/shop/auth/status", false),
             (&HostKind::Api, Method::POST, "/shop/a.html", false),
         ] {
