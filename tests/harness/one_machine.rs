@@ -12,7 +12,7 @@ pub(crate) const NO_DISK: &str = "several nodes have no data directory in common
 
 /// Tests of something that one machine has and several nodes do not. Each row has a reason, and the tests by the beginnings of their
 /// names. There are no more than ten reasons.
-pub const ONE_MACHINE: [(&str, &[&str]); 8] = [
+pub const ONE_MACHINE: [(&str, &[&str]); 9] = [
     (
         "they look into the files of a machine, or change them: what nodes have on their disks is a cache, and content is in the bucket",
         &[
@@ -24,8 +24,8 @@ pub const ONE_MACHINE: [(&str, &[&str]); 8] = [
             "errands::",
             "exports::it_is_one_plain_file",
             "frontends::ids::",
+            "hosting::deployments_are_listed_and_shown",
             "idempotency::a_body_is_compared",
-            "lanes::a_page_that_is_stored_is_published",
             "limits::caps::nothing_says_who_has_published",
             "members::operator::what_cannot_be_is_said",
             "migrations::what_no_migration_has_made",
@@ -88,6 +88,7 @@ pub const ONE_MACHINE: [(&str, &[&str]); 8] = [
             "guests::",
             "guests_stored::",
             "hostile_guests::",
+            "lanes::",
             "served_guides::a_page_is_made_once_for_each_guest",
         ],
     ),
@@ -123,6 +124,10 @@ pub const ONE_MACHINE: [(&str, &[&str]); 8] = [
             "stats::places::counts_go_on",
             "stats::places::what_is_asked_at_a_domain",
         ],
+    ),
+    (
+        "a call of a page that is not there is answered, and counted, by the node that was asked",
+        &["bounds::calls_queries_and_schemas_draw"],
     ),
     (
         "a stream through another node is cut where its own node stops: the reader goes on by `Last-Event-ID`",

@@ -67,7 +67,7 @@ struct DeploymentDetail {
 impl DeploymentWithSizes {
     fn measure(data: &Path, deployment: overview::DeploymentListEntry) -> anyhow::Result<Self> {
         let page_bytes = match deployment.one_time {
-            true => Some(sizes::one_time_share_bytes(data, &deployment.id)?),
+            true => sizes::one_time_share_bytes(data, &deployment.id)?,
             false => sizes::object_bytes(data, deployment.page.as_ref())?,
         };
         Ok(Self {

@@ -157,7 +157,7 @@ pub(super) fn commands(
     let name = format!("{above}{}", command.get_name());
     if command.has_subcommands() {
         let below = command.get_subcommands();
-        for one in below.filter(|one| one.get_name() != "help") {
+        for one in below.filter(|one| one.get_name() != "help" && !one.is_hide_set()) {
             commands(one, &format!("{name} "), settings, rows);
         }
         return;

@@ -103,9 +103,13 @@ fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
     }
 }
 
-/// Returns the size of a one-time share's page.
-pub fn one_time_share_bytes(data: &Path, id: &DeploymentId) -> io::Result<u64> {
-    file_bytes(&disk::open_directory(&data.join("once"))?, &id.to_string())
+/// Returns the size of a one-time share's page, if such pages are in a directory of the machine.
+pub fn one_time_share_bytes(data: &Path, id: &DeploymentId) -> io::Result<Option<u64>> {
+    match disk::open_directory(&data.join("once")) {
+        // A node has them in the bucket.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        directory => file_bytes(&directory?, &id.to_string()).map(Some),
+    }
 }
 
 fn bytes_below(dir: &Dir) -> io::Result<u64> {
