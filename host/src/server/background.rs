@@ -25,6 +25,7 @@ const COLLECT_INTERVAL: Duration = Duration::from_secs(15);
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
 const LEFTOVER_INTERVAL: Duration = Duration::from_secs(600);
 const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
+const ORPHANS_INTERVAL: Duration = Duration::from_secs(86_400);
 /// Interval of checks of the guests: a failed guest is noticed within a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -306,17 +307,21 @@ async fn run_sending_away(task: BackgroundTaskInput) {
 /// Marks orphaned content once. A store that does not answer is asked again.
 async fn run_orphan_marking((app, mut stop): BackgroundTaskInput) {
     loop {
+        let pause;
         tokio::select! {
             marked = app.collector.mark_orphans() => match marked {
+                // Other nodes store files, too, and may die before they name them.
+                Ok(()) if app.cluster.is_some() => pause = ORPHANS_INTERVAL,
                 Ok(()) => return,
                 Err(error) => {
                     tracing::error!(error = format!("{error:#}"), "looking for orphaned content failed: that is tried again");
+                    pause = TIDY_INTERVAL;
                 }
             },
             _ = stop.wait_for(|stop| *stop) => return,
         }
         tokio::select! {
-            () = tokio::time::sleep(TIDY_INTERVAL) => {}
+            () = tokio::time::sleep(pause) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }

@@ -34,6 +34,8 @@ pub struct Visitors {
     pub(super) states: SignInStateSealer,
     pub(super) tickets: SignInTickets,
     pub(super) used_challenges: UsedIds,
+    /// Random name of this process.
+    pub(super) process: [u8; 16],
     pub(super) session_cache: Arc<SessionCache>,
     /// Hosts of the server, the domains among them.
     pub(super) hosts: Arc<ServerHostNames>,
@@ -57,6 +59,7 @@ impl Visitors {
             states: SignInStateSealer::new(secret)?,
             tickets: SignInTickets::default(),
             used_challenges: UsedIds::new(CHALLENGE_LIFETIME_MS),
+            process: infra.random.bytes()?,
             session_cache: SessionCache::following(&infra.control),
             infra,
             serving,

@@ -188,6 +188,19 @@ impl ContentStore {
         }
     }
 
+    /// Whether there is an object.
+    ///
+    /// # Errors
+    /// When the store cannot be asked.
+    pub async fn has(&self, digest: &Digest) -> Result<bool, Error> {
+        let path = object_path(digest);
+        match self.ask(self.0.store.head(&path)).await? {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.to_content_error(error)),
+        }
+    }
+
     /// Reads an object, if there is one, and compares it with its digest, wherever the store is: what is read in parts has no
     /// reader who would notice that one of them is another one. Concurrent readers share one copy of it.
     ///

@@ -102,6 +102,7 @@ impl Visitors {
             bytes: self.infra.random.bytes()?,
             handle,
             at: self.infra.clock.now().0,
+            process: self.process,
         };
         let sealed = self
             .states
@@ -117,6 +118,10 @@ impl Visitors {
             opened.ok_or_else(|| invalid("its challenge was not given out here"))?;
         if challenge.owner != owner {
             return Err(invalid("its challenge is of another sign-in"));
+        }
+        // It may have been used where nobody remembers it: before a start, or at the node that had control.
+        if challenge.process != self.process {
+            return Err(invalid("its challenge was given out by an earlier process"));
         }
         let now = self.infra.clock.now();
         if !(0..CHALLENGE_LIFETIME_MS).contains(&(now.0 - challenge.at)) {

@@ -66,6 +66,9 @@ pub(in crate::visitors) struct PasskeyChallenge {
     /// When it was made, in milliseconds since the epoch.
     #[serde(rename = "t")]
     pub at: i64,
+    /// Process that has made it, and knows whether it was used.
+    #[serde(rename = "p")]
+    pub process: [u8; 16],
 }
 
 /// Result of the removal of a passkey.

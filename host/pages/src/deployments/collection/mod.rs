@@ -14,6 +14,8 @@ use crate::infra::Infra;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 
+pub(super) use store::is_marked_before;
+
 /// Marks handled in one step, so that no step holds the writer for long.
 const MARKS_PER_STEP: u32 = 500;
 /// Time for which content without a reference is kept, in seconds: by one server, and where several nodes share the store.

@@ -28,6 +28,16 @@ pub(super) fn list_marked(
     .collect()
 }
 
+/// Whether content has a mark made before `before`.
+pub(in crate::deployments) fn is_marked_before(
+    c: &Connection,
+    digest: &Digest,
+    before: Timestamp,
+) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM garbage WHERE digest = ?1 AND since <= ?2)")?
+        .query_row(params![digest, before], |row| row.get(0))
+}
+
 /// Takes back a mark made before `before`: the content is gone, or was still referred to. A newer one tells of more.
 pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest, before: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM garbage WHERE digest = ?1 AND since <= ?2")?

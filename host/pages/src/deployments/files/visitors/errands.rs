@@ -5,12 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::store;
 use crate::content::Digest;
 use crate::control::{ErrandWork, Error, Tx};
+use crate::deployments::collection::{SHARED_GRACE_SECONDS, is_marked_before};
 use crate::deployments::files::model::{FileError, FileOwner, FileRoom};
 use crate::deployments::files::store::{self as blobs, NewBlob};
 use crate::deployments::store::{look_through_files, mark_garbage};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
+
+/// Time before the removal of unreferenced bytes in which they are taken for removed, in seconds: longer than clocks of nodes differ.
+const REMOVAL_MARGIN_SECONDS: i64 = 3600;
 
 /// Bytes of a visitor's file: the file itself, or a smaller copy of a picture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +43,23 @@ pub struct VisitorFileReservation {
     /// Most bytes of the project's files, and of all.
     pub(super) room: (u64, u64),
     pub(super) at: Timestamp,
+    /// Whether another machine than the one that collects content has stored the bytes, so that nothing pins them there.
+    #[serde(default)]
+    pub(super) is_elsewhere: bool,
+}
+
+impl VisitorFileReservation {
+    /// Lists the objects of all forms.
+    pub(super) fn objects(&self) -> impl Iterator<Item = Digest> {
+        let of_form = |form: &NewFileForm| {
+            let (list, objects) = form.objects.clone().unzip();
+            let objects = objects.into_iter().flatten().chain(list);
+            // The bytes of a large file lie in its objects alone.
+            let whole = form.objects.is_none().then_some(form.digest);
+            objects.chain(whole).collect::<Vec<_>>()
+        };
+        self.forms.iter().flat_map(of_form).map(Digest::from_bytes)
+    }
 }
 
 /// Bytes that a reservation has named, which the project had not before.
@@ -61,6 +82,8 @@ pub enum VisitorFileReservationAnswer {
     StorageFull(u64, u64),
     /// The files of all projects take too much.
     InstallationFull,
+    /// Some of the bytes may just be removed, because nothing had referred to them for long: they are to be stored again.
+    BeingRemoved,
 }
 
 impl ErrandWork for VisitorFileReservation {
@@ -72,6 +95,16 @@ impl ErrandWork for VisitorFileReservation {
             && store::has_backend(tx, &self.project, &self.backend)?;
         if !is_live {
             return Ok(VisitorFileReservationAnswer::NoBackend);
+        }
+        if self.is_elsewhere {
+            let before = self
+                .at
+                .plus_seconds(REMOVAL_MARGIN_SECONDS - SHARED_GRACE_SECONDS);
+            for object in self.objects() {
+                if is_marked_before(tx, &object, before)? {
+                    return Ok(VisitorFileReservationAnswer::BeingRemoved);
+                }
+            }
         }
         let owner = FileOwner::from(&self.project);
         let mut new: Vec<(&NewFileForm, Vec<Digest>)> = Vec::new();

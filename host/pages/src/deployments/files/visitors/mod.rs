@@ -17,7 +17,7 @@ use super::model::{FileBytes, FileError, FileRoom};
 use super::service::ProjectFiles;
 use super::storing::give_up_files;
 use super::uploads::ReceivedFile;
-use crate::content::Digest;
+use crate::content::{self, Digest};
 use crate::control::{self, ControlDatabase};
 use crate::deployments::sites::{FileReader, SiteFile};
 use crate::http::byte_budget::BytePermit;
@@ -140,6 +140,12 @@ impl Default for KnownForms {
     }
 }
 
+/// Failure of an upload whose bytes another machine has just removed, as nothing had referred to them for long.
+fn removed_meanwhile() -> FileError {
+    let why = "equal bytes, which nothing had referred to, are just being removed";
+    content::Error::Unreachable(why.to_owned()).into()
+}
+
 /// Returns the ids of all files of a backend whose bytes are named.
 ///
 /// # Errors
@@ -234,17 +240,39 @@ impl ProjectFiles {
             forms: forms.iter().map(ReceivedForm::to_new).collect(),
             room: (room.0.owner, room.0.all),
             at: self.infra.clock.now(),
+            is_elsewhere: self.infra.control.is_follower(),
+        };
+        let stored: Vec<Digest> = match reservation.is_elsewhere {
+            true => reservation.objects().collect(),
+            false => Vec::new(),
         };
         let answer = self.infra.control.run_errand(reservation).await?;
         fault::point("upload.reserved");
         match answer {
-            VisitorFileReservationAnswer::Reserved(reserved) => Ok(reserved),
+            VisitorFileReservationAnswer::Reserved(reserved) => {
+                // What was removed before it was named is missing now, and what is there stays.
+                if self.has_all(&stored).await? {
+                    return Ok(reserved);
+                }
+                self.release_upload(of, reserved).await?;
+                Err(removed_meanwhile())
+            }
+            VisitorFileReservationAnswer::BeingRemoved => Err(removed_meanwhile()),
             VisitorFileReservationAnswer::NoBackend => Err(FileError::NotFound),
             VisitorFileReservationAnswer::StorageFull(used, limit) => {
                 Err(FileError::StorageFull { used, limit })
             }
             VisitorFileReservationAnswer::InstallationFull => Err(FileError::InstallationFull),
         }
+    }
+
+    async fn has_all(&self, objects: &[Digest]) -> Result<bool, FileError> {
+        for object in objects {
+            if !self.content.has(object).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Takes back the names of an upload whose row was not committed.
