@@ -22,9 +22,10 @@ use super::outcome::CopyStats;
 use super::restore::{GUESTS, clean_up};
 use super::{BackupProgressFn, BackupStage, millis, switch};
 use crate::backends::copies;
-use crate::cluster::bases::{self, BaseError, LoadTarget};
+use crate::cluster::bases::{self, BaseError};
 use crate::cluster::bucket::Bucket;
 use crate::cluster::found::passing_node;
+use crate::cluster::loads::{self, LoadTarget};
 use crate::cluster::{self, visits};
 use crate::config::{LedgerUrl, resolve_bucket};
 use crate::content::{self, ContentLock, Digest, ObjectDirectory, ObjectPutError, StoreConnector};
@@ -305,7 +306,7 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
         clock: &Clock,
     ) -> Result<Option<RestoredDatabase>, BaseError> {
         if let Some(ledger) = self.ledger {
-            let loaded = bases::load_database(ledger, None, self.bucket, database, to).await;
+            let loaded = loads::load_database(ledger, None, self.bucket, database, to).await;
             return match loaded {
                 Ok(loaded) => Ok(Some(RestoredDatabase {
                     database: database.to_string(),
@@ -319,7 +320,7 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
         }
         let mut failure = None;
         for base in self.bases.get(&database).into_iter().flatten() {
-            match bases::load_base(self.bucket, base, to).await {
+            match loads::load_base(self.bucket, base, to).await {
                 Ok(_) => {
                     return Ok(Some(RestoredDatabase {
                         database: database.to_string(),
@@ -328,7 +329,7 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
                         age_seconds: Some((clock.now().0 - base.at.0) / 1000),
                     }));
                 }
-                Err(error) if bases::is_damage(&error) => {
+                Err(error) if loads::is_damage(&error) => {
                     let object = &base.object;
                     tracing::error!(%database, object, %error, "a base does not load: an older one is tried");
                     failure = Some(error);

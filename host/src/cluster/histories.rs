@@ -10,8 +10,9 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use tokio::task::spawn_blocking;
 
-use super::bases::{LiveDatabases, TAIL_PIECE_BYTES};
+use super::bases::LiveDatabases;
 use super::bucket::{Bucket, BucketError, StoredObject};
+use super::loads::TAIL_PIECE_BYTES;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::positions::CommitPosition;

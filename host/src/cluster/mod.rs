@@ -17,6 +17,7 @@ mod keys;
 mod known_places;
 mod leftovers;
 mod listing;
+pub mod loads;
 mod metrics;
 mod node;
 mod owned_databases;

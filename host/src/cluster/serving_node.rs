@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::bases::{self, Bases, LoadTarget};
+use super::bases::Bases;
 use super::bucket::Bucket;
 use super::candidate::ControlClaim;
 use super::errands::ErrandPost;
@@ -30,6 +30,7 @@ use super::gate::AnswerGate;
 use super::guests::{ClusterGuests, GuestFollower};
 use super::known_places::KnownPlaces;
 use super::leftovers::Leftovers;
+use super::loads::{self, LoadTarget};
 use super::node::ClusterNode;
 use super::owned_databases::{self, OwnedDatabases};
 use super::run::Run;
@@ -508,6 +509,6 @@ async fn load_control<L: Ledger>(
         return Ok(bases.load(name, to).await?.state);
     }
     let reader = Some(run.id());
-    let loaded = bases::load_database(&**run.ledger(), reader, bucket, name, to).await?;
+    let loaded = loads::load_database(&**run.ledger(), reader, bucket, name, to).await?;
     Ok(loaded.state)
 }

@@ -22,9 +22,10 @@ use svc_ledger::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::bases::{self, BaseError, Bases, LiveDatabases, LoadTarget};
+use super::bases::{self, BaseError, Bases, LiveDatabases};
 use super::bucket::{Bucket, BucketError};
 use super::found::{self, Founding};
+use super::loads::{self, LoadTarget};
 use super::run::SeenNode;
 use crate::config::ClusterSettings;
 use crate::content::{ContentStore, OneTimeFileDirectory};
@@ -208,7 +209,7 @@ impl Place {
             name: "loaded.db".to_owned(),
         };
         let run = Some(self.run);
-        let loaded = bases::load_database(&self.ledger, run, &self.bucket, self.database, &to);
+        let loaded = loads::load_database(&self.ledger, run, &self.bucket, self.database, &to);
         loaded.await.map(|loaded| loaded.state)
     }
 
@@ -314,11 +315,11 @@ async fn a_base_that_does_not_load_is_left_for_an_older_one() {
 #[test]
 fn a_full_disk_says_nothing_of_a_base() {
     let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
-    assert!(!bases::is_damage(&LoadError::Io(full()).into()));
-    assert!(!bases::is_damage(&BaseError::Io(full())));
+    assert!(!loads::is_damage(&LoadError::Io(full()).into()));
+    assert!(!loads::is_damage(&BaseError::Io(full())));
     let position = CommitPosition(1);
-    assert!(bases::is_damage(&LoadError::WrongBase { position }.into()));
-    assert!(bases::is_damage(
+    assert!(loads::is_damage(&LoadError::WrongBase { position }.into()));
+    assert!(loads::is_damage(
         &BucketError::Missing(String::new()).into()
     ));
 }

@@ -130,7 +130,7 @@ impl BodyProgress {
     }
 }
 
-/// What sees a client's body as it is passed on.
+/// Observer of a client's body on its way.
 struct PassedBody {
     progress: Arc<BodyProgress>,
     meter: Option<BodyMeter>,

@@ -17,9 +17,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::super::bases::TAIL_PIECE_BYTES;
 use super::super::gate::AnswerGate;
 use super::super::known_places::{DatabaseLocation, KnownPlaces};
+use super::super::loads::TAIL_PIECE_BYTES;
 use super::super::peers::full_body;
 use super::super::run::Run;
 use super::SERVICE;

@@ -13,10 +13,11 @@ use anyhow::bail;
 use futures_util::{StreamExt as _, stream};
 use tokio::runtime::Handle;
 
-use super::bases::{BaseError, Bases, LoadTarget};
+use super::bases::{BaseError, Bases};
 use super::bucket::Bucket;
 use super::histories::{self, HistoryKeeper};
 use super::known_places::KnownPlaces;
+use super::loads::LoadTarget;
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use svc_base::clock::Timestamp;
