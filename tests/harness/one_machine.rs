@@ -95,6 +95,7 @@ pub const ONE_MACHINE: [(&str, &[&str]); 9] = [
     (
         "they count connections, bodies and pages in memory, which have the bounds of a node, not of the installation",
         &[
+            "live::hostile::a_slow_reader_costs",
             "limits::connections::",
             "limits::sizes::bodies_that_arrive_slowly",
             "serving::a_page_as_heavy_as_is_allowed",
@@ -117,8 +118,9 @@ pub const ONE_MACHINE: [(&str, &[&str]); 9] = [
         &["serving::operation::operators_numbers"],
     ),
     (
-        "what a node has counted comes to the others within a minute",
+        "what a node has counted comes to the others within a minute, and a log is in the memory of the node that answered",
         &[
+            "mcp::answer_sizes::what_owners_see",
             "stats::counts::counts_survive_a_restart",
             "stats::counts::mixed_requests",
             "stats::places::counts_go_on",
@@ -131,7 +133,10 @@ pub const ONE_MACHINE: [(&str, &[&str]); 9] = [
     ),
     (
         "a stream through another node is cut where its own node stops: the reader goes on by `Last-Event-ID`",
-        &["stats::follow::a_stream_ends"],
+        &[
+            "live::stream::a_stream_ends_with_its_backend",
+            "stats::follow::a_stream_ends",
+        ],
     ),
 ];
 
