@@ -12,7 +12,7 @@ pub(crate) const NO_DISK: &str = "several nodes have no data directory in common
 
 /// Tests of something that one machine has and several nodes do not. Each row has a reason, and the tests by the beginnings of their
 /// names. There are no more than ten reasons.
-pub const ONE_MACHINE: [(&str, &[&str]); 9] = [
+pub const ONE_MACHINE: [(&str, &[&str]); 10] = [
     (
         "they look into the files of a machine, or change them: what nodes have on their disks is a cache, and content is in the bucket",
         &[
@@ -121,11 +121,16 @@ pub const ONE_MACHINE: [(&str, &[&str]); 9] = [
         "what a node has counted comes to the others within a minute, and a log is in the memory of the node that answered",
         &[
             "mcp::answer_sizes::what_owners_see",
+            "openapi_recorded::examples_are",
             "stats::counts::counts_survive_a_restart",
             "stats::counts::mixed_requests",
             "stats::places::counts_go_on",
             "stats::places::what_is_asked_at_a_domain",
         ],
+    ),
+    (
+        "the node that a client has asked sends `100 Continue` before another one can refuse the request",
+        &["payments::hostile::what_has_no_signature"],
     ),
     (
         "a call of a page that is not there is answered, and counted, by the node that was asked",
