@@ -1,9 +1,10 @@
 //! Compiles components, in a process of their own where there is a program for it.
 //!
-//! A compiler takes 600 MB for the renderer, and no allocator gives all of that back: here the system does, when the process ends. A
-//! machine with too little memory loses the compiler, and not the server.
+//! A compiler takes 600 MB for the renderer, and no allocator gives all of that back: here the system does, when the process ends. Where
+//! memory runs out, the kernel ends the largest process, which is then that one.
 
 use std::io::{self, Read as _, Write};
+use std::os::unix::process::CommandExt as _;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -87,10 +88,12 @@ impl GuestCompiler {
     }
 }
 
-/// Runs a compiler's process to its end. It sees nothing of the environment, which may have secrets.
+/// Runs a compiler's process to its end. It sees nothing of the environment, which may have secrets, and no key that is meant for the
+/// server ends it.
 fn run(command: &mut Command, component: &[u8]) -> io::Result<Output> {
     let pipes = command
         .env_clear()
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -108,8 +111,9 @@ fn code_of(output: Output) -> anyhow::Result<Vec<u8>> {
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().unwrap_or_default();
     match output.status.code() {
-        Some(_) => bail!("{}", said.trim()),
+        Some(_) => bail!("{}", last.strip_prefix("error: ").unwrap_or(last)),
         // As a rule the system had no memory left.
         None => bail!("the compiler was ended ({})", output.status),
     }
@@ -188,7 +192,9 @@ mod tests {
 
     #[test]
     fn a_process_without_code_says_why() {
-        let refused = compile_by("echo 'no such instruction' >&2; exit 1").unwrap_err();
+        let refused =
+            compile_by("echo 'thread panicked' >&2; echo 'error: no such instruction' >&2; exit 1")
+                .unwrap_err();
         assert_eq!(refused.to_string(), "no such instruction");
         let killed = compile_by("kill -9 $$").unwrap_err().to_string();
         assert!(killed.contains("the compiler was ended"), "{killed}");

@@ -199,7 +199,7 @@ impl GuestEngine {
         self.tier
     }
 
-    /// Returns code for this engine as it is wanted.
+    /// Describes how code for this engine is compiled.
     pub(super) fn job(&self, cores: CompilerCores) -> CompilerJob<'_> {
         CompilerJob {
             tier: self.tier,

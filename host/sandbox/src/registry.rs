@@ -376,6 +376,10 @@ impl GuestRegistry {
         {
             return Ok(code);
         }
+        anyhow::ensure!(
+            found.is_some() || !self.stopped.load(Ordering::Relaxed),
+            "the server stops"
+        );
         let world = match found {
             Some(found) => prepare_guest(&self.engine, &found)?,
             None => self.compile_or_load(&self.engine, component)?,

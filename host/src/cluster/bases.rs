@@ -162,17 +162,14 @@ impl<L: Ledger> Bases<L> {
     }
 
     /// Notes that this run has the place of control, whose file is here by another way than a load: it is as if something had changed
-    /// since its newest base.
-    ///
-    /// # Errors
-    /// The ledger's.
-    pub(super) async fn note_control(&self) -> Result<(), LedgerError> {
+    /// since its newest base. If the ledger does not say how old that is, it is as if it were new.
+    pub(super) async fn note_control(&self) {
         let control = DatabaseName::Control;
-        let bases = self.ledger.bases(Some(self.run), control).await?;
-        let newest = bases.iter().max_by_key(|base| base.position);
+        let bases = self.ledger.bases(Some(self.run), control).await;
+        let newest = bases.unwrap_or_default();
+        let newest = newest.iter().max_by_key(|base| base.position);
         let base = newest.map_or((0, Duration::ZERO), |base| (base.bytes, self.age_of(base)));
         self.schedule.note_base(control, base, 1);
-        Ok(())
     }
 
     /// Returns the age of a base, by the clocks of the machines.

@@ -287,7 +287,7 @@ impl<L: Ledger> ServingNode<L> {
         let state = followed.context("following what the owner before has left")?;
         let dir = Dir::open_ambient_dir(&self.data, ambient_authority())?;
         let shipper = LogShipper::after_log(dir, CONTROL_LOG, state)?;
-        self.bases.note_control().await?;
+        self.bases.note_control().await;
         let shipped = self.ship_control(shipper, claim).await;
         control.set_errand_sender(None);
         let feed: Arc<dyn ChangeFeed> = shipped.clone();

@@ -110,12 +110,15 @@ impl Guide {
     }
 }
 
+/// Makes the pages, once.
+type MakePagesFn = Box<dyn FnOnce() -> GuidePages + Send>;
+
 /// The pages of an installation.
 #[derive(Debug)]
 pub struct Guides {
     sandbox: Sandbox,
     config: Arc<Config>,
-    entries: LazyLock<GuidePages, Box<dyn FnOnce() -> GuidePages + Send>>,
+    entries: Arc<LazyLock<GuidePages, MakePagesFn>>,
     images: [OnceCell<EncodedDocument>; IMAGES.len()],
 }
 
@@ -169,7 +172,7 @@ impl Guides {
         Self {
             sandbox,
             config,
-            entries: LazyLock::new(Box::new(make)),
+            entries: Arc::new(LazyLock::new(Box::new(make))),
             images: std::array::from_fn(|_| OnceCell::new()),
         }
     }
@@ -194,6 +197,16 @@ impl Guides {
                 .map_or_else(String::new, |page| page.text.clone()),
         });
         std::iter::once(first).chain(guides).collect()
+    }
+
+    /// Makes all pages, if they are not made yet. Whoever serves one calls it first: it takes a while, and may not hold up other requests.
+    async fn make_pages(&self) {
+        let entries = Arc::clone(&self.entries);
+        // A panic comes again where they are used.
+        let _ = tokio::task::spawn_blocking(move || {
+            LazyLock::force(&entries);
+        })
+        .await;
     }
 
     fn page_of(&self, name: &str) -> Option<&GuidePage> {

@@ -69,6 +69,7 @@ pub async fn page(
     match name.strip_suffix(".md") {
         None => answer(&guides, &name, &headers).await,
         Some(name) => {
+            guides.make_pages().await;
             let written = guides.markdown(name).await;
             let written = written.map_err(|error| Problem::internal(&error))?;
             written.ok_or_else(Problem::not_found)?.answer(&headers)
@@ -92,6 +93,7 @@ pub async fn search(
     State(guides): State<Arc<Guides>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    guides.make_pages().await;
     let index = guides.search_index().await;
     index
         .map_err(|error| Problem::internal(&error))?
@@ -120,6 +122,7 @@ pub async fn image(
 }
 
 async fn answer(guides: &Guides, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    guides.make_pages().await;
     let page = guides.page(name).await;
     let page = page.map_err(|error| Problem::internal(&error))?;
     match page.ok_or_else(Problem::not_found)? {

@@ -19,6 +19,21 @@ use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::visitor_files::routes as visitor_files;
 
+/// Routes of visitors' sign-in and payments below the address of a page; a site may have other files there.
+const ACCOUNT_ROUTES: [(&str, &[&str]); 2] = [
+    (
+        "auth",
+        &[
+            "login",
+            "complete",
+            "status",
+            "providers",
+            "logout",
+            "passkeys",
+        ],
+    ),
+    ("payments", &["checkout", "status", "catalog"]),
+];
 /// First segments of other routes below the address of a page.
 const ROUTED_BELOW_PAGES: [&str; 7] = ["_svc", "api", "auth", "mcp", "payments", "raw", "ws"];
 
@@ -39,7 +54,26 @@ pub fn reads_page(host: &HostKind, method: &Method, uri: &Uri) -> bool {
 pub fn reads_file(host: &HostKind, method: &Method, uri: &Uri) -> bool {
     let path = uri.path();
     let home = path.strip_suffix('/').unwrap_or_default();
-    may_read(host, method) && (slug_of_page(home).is_some() || slug_of_file(path).is_some())
+    let is_file = slug_of_page(home).is_some() || slug_of_file(path).is_some();
+    may_read(host, method) && (is_file || is_file_beside_account_routes(path))
+}
+
+/// Whether a path below a page's address is that of a route of sign-in or payments.
+pub fn is_account_route(folder: &str, name: &str) -> bool {
+    let mut routes = ACCOUNT_ROUTES.iter();
+    routes.any(|(known, names)| *known == folder && names.contains(&name))
+}
+
+/// Whether a path may be that of a site's file in a folder that has such routes, too.
+fn is_file_beside_account_routes(path: &str) -> bool {
+    let Some((slug, below)) = path.strip_prefix('/').and_then(|path| path.split_once('/')) else {
+        return false;
+    };
+    let Some((folder, name)) = below.split_once('/') else {
+        return false;
+    };
+    let is_folder = ACCOUNT_ROUTES.iter().any(|(known, _)| *known == folder);
+    is_folder && !is_account_route(folder, name) && is_slug(slug) && !is_reserved(slug)
 }
 
 fn may_read(host: &HostKind, method: &Method) -> bool {
@@ -207,6 +241,8 @@ mod tests {
             (&project, Method::HEAD, "/shop/a/b.css", true),
             (&HostKind::Api, Method::GET, "/shop", false),
             (&HostKind::Api, Method::GET, "/shop/auth/status", false),
+            (&HostKind::Api, Method::GET, "/shop/auth/help.html", true),
+            (&HostKind::Api, Method::GET, "/shop/api/help.html", false),
             (&HostKind::Api, Method::POST, "/shop/a.html", false),
         ] {
             let uri: Uri = path.parse().unwrap();

@@ -14,6 +14,7 @@ use crate::deployments::{operators, rerender};
 use crate::guests::watch::{FollowedRecords, GuestStatusRequest, GuestWatcher};
 use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
+use svc_ledger::LedgerError;
 use svc_sandbox::{GuestDigest, RolledBackGuest, World};
 
 const FLUSH_VISITS_INTERVAL: Duration = Duration::from_secs(2);
@@ -197,7 +198,7 @@ async fn run_periodically<F>(
             // A node that follows says once that it hears nothing, where it listens.
             Err(error) if is_stale(&error) => tracing::debug!("{what} waits for control's node"),
             // That the ledger takes no commits is said where they are sent.
-            Err(error) if is_without_ledger(&app) => {
+            Err(error) if is_passing(&error) && is_without_ledger(&app) => {
                 tracing::debug!(error = format!("{error:#}"), "{what} waits for the ledger");
             }
             Err(error) => tracing::error!(error = format!("{error:#}"), "{what} failed"),
@@ -209,6 +210,17 @@ async fn run_periodically<F>(
 fn is_stale(error: &anyhow::Error) -> bool {
     let mut causes = error.chain();
     causes.any(|cause| matches!(cause.downcast_ref(), Some(control::Error::Stale)))
+}
+
+/// Whether a failure passes with the ledger's.
+fn is_passing(error: &anyhow::Error) -> bool {
+    use control::Error::{Busy, Closed, Elsewhere, Unanswered};
+    let mut causes = error.chain();
+    causes.any(|cause| {
+        let of_control = cause.downcast_ref();
+        cause.is::<LedgerError>()
+            || matches!(of_control, Some(Busy | Closed | Elsewhere | Unanswered))
+    })
 }
 
 /// Whether the server is a node whose ledger does not answer.

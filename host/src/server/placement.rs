@@ -8,6 +8,7 @@ use svc_base::names::is_slug;
 
 use crate::deployments::model::is_reserved;
 use crate::http::hosts::HostKind;
+use crate::router;
 
 /// Segments of a path that are looked at: one more than the longest path that is named whole.
 const SEGMENTS: usize = 9;
@@ -178,11 +179,7 @@ fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestP
         | ["api", "files", _, _]
         | ["ws" | "mcp"] => RequestPlace::Backend(BackendPath::Page(slug)),
         // A site may have other files there.
-        [
-            "auth",
-            "login" | "complete" | "status" | "providers" | "logout" | "passkeys",
-        ]
-        | ["payments", "checkout" | "status" | "catalog"] => RequestPlace::Control,
+        [folder, name] if router::is_account_route(folder, name) => RequestPlace::Control,
         // A file of a site; where none is, and for another method, every node refuses alike.
         _ => RequestPlace::AnyNode,
     }

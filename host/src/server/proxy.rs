@@ -4,8 +4,7 @@
 //! changes nothing. Rate limits and the sizes of bodies are those of the node that answers, for the client that the first node names;
 //! the first node counts its connections and the bytes that it holds.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody as _;
@@ -41,7 +40,6 @@ use crate::http::request_bodies::BodyMeter;
 use crate::router;
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
-use svc_base::sync::lock;
 
 /// Most times that a request is passed on: by the node that a client has asked, and by one whose database has just moved.
 const MAX_HOPS: u8 = 2;
@@ -71,8 +69,6 @@ pub(super) struct RequestProxy {
     /// Closes when no request of another node is being answered.
     answering: watch::Sender<()>,
     answer_timeout: Duration,
-    /// Runs that could not be reached once.
-    unreached: Mutex<HashSet<RunId>>,
 }
 
 /// Node that a request is for.
@@ -128,7 +124,6 @@ impl RequestProxy {
             passing: Arc::new(passing),
             answering: watch::Sender::new(()),
             answer_timeout,
-            unreached: Mutex::default(),
         }
     }
 
@@ -306,7 +301,7 @@ impl RequestProxy {
             Ok(response) => return Ok((to.run, response)),
             Err(failed) => failed,
         };
-        self.log_failure(to.run, &failed);
+        tracing::debug!(run = %to.run, error = %failed, "a request was not answered by another node");
         self.nodes.forget(to.database);
         let again = match failed {
             PeerError::NotSent { request, .. } => *request,
@@ -324,16 +319,6 @@ impl RequestProxy {
             Ok(response) => Ok((next, response)),
             Err(PeerError::Lost { .. }) => Err(Unanswered::MaybeDone),
             Err(PeerError::NotSent { .. } | PeerError::Refused) => Err(Unanswered::NotDone),
-        }
-    }
-
-    /// Logs that another node has not answered; that it cannot be reached at all, once: it may beat on, and keep what it has.
-    fn log_failure(&self, run: RunId, failed: &PeerError) {
-        let is_unreached = matches!(failed, PeerError::NotSent { .. });
-        if is_unreached && lock(&self.unreached).insert(run) {
-            tracing::warn!(%run, error = %failed, "another node is not reached: is its `peer_url` right, and open to this node?");
-        } else {
-            tracing::debug!(%run, error = %failed, "a request was not answered by another node");
         }
     }
 

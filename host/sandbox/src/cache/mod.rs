@@ -28,7 +28,7 @@ use svc_base::Stopwatch;
 /// Size limit of the cache, in bytes. Several data directories and versions of the host share it.
 const MAX_CODE_BYTES: u64 = 512 << 20;
 
-/// Code as it is wanted: how it is compiled, and the engine that runs it.
+/// How code is compiled, and the engine that runs it.
 #[derive(Debug)]
 pub(super) struct CompilerJob<'e> {
     pub(super) tier: OptimizationTier,
@@ -292,10 +292,11 @@ fn deserialize_file(engine: &Engine, path: &Path) -> wasmtime::Result<Component>
 
 #[allow(
     unsafe_code,
-    reason = "the bytes are what this engine has just compiled"
+    reason = "the bytes are what this program has just compiled"
 )]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: `code` comes straight from `precompile_component` of the same engine.
+    // SAFETY: the code is from this program, as it is or started once more with the same settings (`compiler.rs`), and the engine
+    // refuses code of other settings.
     unsafe { Component::deserialize(engine, code) }
 }
 

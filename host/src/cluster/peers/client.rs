@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ struct RunConnections {
     /// Time at which all of them were looked at.
     looked: Duration,
     connecting: Arc<Semaphore>,
+    /// Whether the last attempt to connect has failed.
+    is_unreached: bool,
 }
 
 impl Default for RunConnections {
@@ -83,6 +86,7 @@ impl Default for RunConnections {
             kept: Vec::new(),
             looked: Duration::ZERO,
             connecting: Arc::new(Semaphore::new(MAX_CONNECTING)),
+            is_unreached: false,
         }
     }
 }
@@ -204,7 +208,22 @@ impl PeerClient {
         let turn = timeout(TURN_TIMEOUT, turns.acquire()).await;
         let _turn = turn.context("too many connect to it")??;
         let connected = timeout(CONNECT_TIMEOUT, self.connect_and_greet(run)).await;
-        connected.context("it does not answer in time")?
+        let connected = connected.context("it does not answer in time").flatten();
+        self.note_reached(run, connected.as_ref().err());
+        connected
+    }
+
+    /// Notes whether a run is reached. One that lives and is not reached is named in the log, once until it is: it beats on, and keeps what
+    /// it has.
+    fn note_reached(&self, run: RunId, failure: Option<&anyhow::Error>) {
+        let was_unreached = match lock(&self.runs).get_mut(&run) {
+            Some(connections) => mem::replace(&mut connections.is_unreached, failure.is_some()),
+            None => return,
+        };
+        if let Some(error) = failure.filter(|_| !was_unreached && self.known.is_trusted(run)) {
+            let error = format!("{error:#}");
+            tracing::warn!(%run, error, "another node is not reached: is its `peer_url` right, and open to this node?");
+        }
     }
 
     /// Returns the turns of those that connect to a run. Runs that are dead or suspected are forgotten.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use percent_encoding::percent_decode_str;
@@ -352,9 +351,9 @@ pub(super) async fn streamed_response(
     let (status, range) = document::requested_part(&mut headers, &etag, length, request)?;
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.len()));
     let reader = serving.open_file(file).await?;
-    let held = serving.hold_stream(reader.bytes_in_memory())?;
-    let read = held.attach(reader.read(range.start as u64..range.end as u64));
-    Ok((status, headers, Body::from_stream(read)).into_response())
+    let part = range.start as u64..range.end as u64;
+    let body = serving.streamed_file(reader, part).await?;
+    Ok((status, headers, body).into_response())
 }
 
 /// Redirects as a rule of the site says. Nobody keeps the answer: the next revision may have another rule.

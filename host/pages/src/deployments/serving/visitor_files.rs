@@ -7,10 +7,9 @@ use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 use http::HeaderMap;
 
-use super::PageService;
 use super::site_answer::streamed_response;
-use crate::deployments::problems::internal_problem;
-use crate::deployments::sites::{FileReader, SiteFile};
+use super::{PageLookupError, PageService};
+use crate::deployments::sites::{FileReader, ObjectSource, SiteFile};
 use crate::http::document;
 use crate::http::problem::Problem;
 
@@ -19,16 +18,19 @@ impl PageService {
     ///
     /// # Errors
     /// `capacity_reached` where readers hold too much already, and where the store is away.
-    pub async fn streamed_file(
+    pub async fn streamed_file<S>(
         &self,
-        reader: FileReader,
+        reader: FileReader<S>,
         range: Range<u64>,
-    ) -> Result<Body, Problem> {
+    ) -> Result<Body, Problem>
+    where
+        S: ObjectSource<Error: Into<PageLookupError> + Into<axum::BoxError>>,
+    {
         let held = self.hold_stream(reader.bytes_in_memory())?;
         let mut bytes = Box::pin(held.attach(reader.read(range)));
         // A failure is said while the answer can say it.
         let first = bytes.next().await.transpose();
-        let first = first.map_err(|error| internal_problem(&error.into()))?;
+        let first = first.map_err(<S::Error as Into<PageLookupError>>::into)?;
         let first = stream::iter(first.map(Ok));
         Ok(Body::from_stream(first.chain(bytes)))
     }

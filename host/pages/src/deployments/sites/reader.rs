@@ -16,7 +16,7 @@ const OBJECTS_IN_MEMORY: usize = 2;
 /// Source of the objects of files: the store, or what is in front of it.
 pub trait ObjectSource: Clone + Send + Sync + 'static {
     /// Error of a read.
-    type Error: From<content::Error>;
+    type Error: From<content::Error> + Send;
 
     /// Reads an object, compared with its digest; one that is not there is damaged.
     fn read_object(

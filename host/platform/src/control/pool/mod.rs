@@ -53,8 +53,7 @@ pub struct ControlDatabase(Arc<ControlDatabaseState>);
 #[derive(Debug)]
 struct ControlDatabaseState {
     path: PathBuf,
-    /// The writer ends with the last one.
-    writer: Mutex<Option<Arc<Sender<WriterMessage>>>>,
+    writer: Mutex<Option<Sender<WriterMessage>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     reading: Arc<Semaphore>,
@@ -65,6 +64,16 @@ struct ControlDatabaseState {
     counters: Arc<InstallationCounters>,
     /// Role of a node of several; `None` on a single machine.
     node: Option<NodeRole>,
+}
+
+impl Drop for ControlDatabaseState {
+    fn drop(&mut self) {
+        // The writer has what acknowledges its commits, and that has a sender: it would wait for itself.
+        if let Some(sender) = lock(&self.writer).take() {
+            // The receiver is gone if the writer has panicked.
+            let _ = sender.send(WriterMessage::Abandon);
+        }
+    }
 }
 
 /// Takers of an owner's commits, where other machines have them.
@@ -318,7 +327,7 @@ impl ControlDatabase {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(sender) = &sender {
+        if let Some(sender) = sender {
             // The receiver is gone if the writer has panicked.
             let _ = sender.send(WriterMessage::Close);
         }
@@ -396,19 +405,15 @@ impl ControlDatabaseState {
             connection.pragma_update(None, "synchronous", "NORMAL")?;
         }
         let (sender, receiver) = channel();
-        let sender = Arc::new(sender);
         let (mut shared, mut feed) = (None, None);
         if let Some(links) = links {
             let positions = Arc::new(SharedPositions::new(links.durable));
-            // The writer has what acknowledges its commits, which must not keep the writer.
-            let sender = Arc::downgrade(&sender);
+            let sender = sender.clone();
             positions
                 .durable()
                 .on_acknowledged(Box::new(move |position| {
-                    if let Some(sender) = sender.upgrade() {
-                        // The receiver is gone if the writer is closed.
-                        let _ = sender.send(WriterMessage::Acknowledged(position));
-                    }
+                    // The receiver is gone if the writer is closed.
+                    let _ = sender.send(WriterMessage::Acknowledged(position));
                 }));
             shared = Some(positions);
             feed = Some(links.feed);

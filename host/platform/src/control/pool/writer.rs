@@ -25,6 +25,8 @@ pub(super) enum WriterMessage {
     EmptyLog(Sender<Result<(), Error>>),
     /// Ends the writer when all its callers are answered.
     Close,
+    /// Ends the writer, whose callers are gone.
+    Abandon,
 }
 
 /// The one connection that writes, with the commits that wait for their acknowledgement.
@@ -71,6 +73,7 @@ impl ControlWriter {
                     let _ = answer.send(self.residue.empty_log(&self.connection));
                 }
                 WriterMessage::Close => closing = true,
+                WriterMessage::Abandon => return,
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::control::{ErrandWork, Error, Tx};
 use crate::deployments::collection::{SHARED_GRACE_SECONDS, is_marked_before};
 use crate::deployments::files::model::{FileError, FileOwner, FileRoom};
 use crate::deployments::files::store::{self as blobs, NewBlob};
-use crate::deployments::store::{look_through_files, mark_garbage};
+use crate::deployments::store::{is_referenced, look_through_files, mark_garbage};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
@@ -82,7 +82,8 @@ pub enum VisitorFileReservationAnswer {
     StorageFull(u64, u64),
     /// The files of all projects take too much.
     InstallationFull,
-    /// Some of the bytes may just be removed, because nothing had referred to them for long: they are to be stored again.
+    /// Some of the bytes may just be removed, because nothing had referred to them for long. Who gives them up marks them anew, so that the
+    /// next attempt finds them.
     BeingRemoved,
 }
 
@@ -101,7 +102,7 @@ impl ErrandWork for VisitorFileReservation {
                 .at
                 .plus_seconds(REMOVAL_MARGIN_SECONDS - SHARED_GRACE_SECONDS);
             for object in self.objects() {
-                if is_marked_before(tx, &object, before)? {
+                if is_marked_before(tx, &object, before)? && !is_referenced(tx, &object)? {
                     return Ok(VisitorFileReservationAnswer::BeingRemoved);
                 }
             }

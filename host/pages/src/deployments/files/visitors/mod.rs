@@ -8,9 +8,11 @@ mod errands;
 mod store;
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use quick_cache::sync::Cache;
 
 use super::model::{FileBytes, FileError, FileRoom};
@@ -32,6 +34,8 @@ pub use errands::{
 };
 pub use store::FileBackend;
 
+/// Objects that a store is asked for at once.
+const OBJECTS_AT_ONCE: usize = 16;
 /// Files whose forms are kept in memory.
 const CACHED_FILES: usize = 16_384;
 /// Time after which forms are read again: the bytes of an ended file go some day, and its row may come back.
@@ -251,10 +255,12 @@ impl ProjectFiles {
         match answer {
             VisitorFileReservationAnswer::Reserved(reserved) => {
                 // What was removed before it was named is missing now, and what is there stays.
-                if self.has_all(&stored).await? {
+                let has_all = self.has_all(stored).await;
+                if let Ok(true) = has_all {
                     return Ok(reserved);
                 }
                 self.release_upload(of, reserved).await?;
+                has_all?;
                 Err(removed_meanwhile())
             }
             VisitorFileReservationAnswer::BeingRemoved => Err(removed_meanwhile()),
@@ -266,9 +272,12 @@ impl ProjectFiles {
         }
     }
 
-    async fn has_all(&self, objects: &[Digest]) -> Result<bool, FileError> {
-        for object in objects {
-            if !self.content.has(object).await? {
+    /// Whether the store has all objects.
+    async fn has_all(&self, objects: Vec<Digest>) -> Result<bool, FileError> {
+        let asking = stream::iter(objects).map(async |object| self.content.has(&object).await);
+        let mut asking = pin!(asking.buffer_unordered(OBJECTS_AT_ONCE));
+        while let Some(is_there) = asking.try_next().await? {
+            if !is_there {
                 return Ok(false);
             }
         }
