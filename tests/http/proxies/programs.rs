@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -109,6 +110,9 @@ fn nginx_conf(folder: &ProxyFolder) -> String {
     )
 }
 
+/// Longest time that a proxy has to end by itself.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A proxy that runs. Dropping it ends it.
 pub(super) struct RunningProxy(Child);
 
@@ -129,9 +133,14 @@ impl RunningProxy {
 
 impl Drop for RunningProxy {
     fn drop(&mut self) {
-        // nginx ends its workers when it is asked to end, and leaves them when it is killed.
+        // nginx ends its workers when it is asked to end, and leaves them when it is killed. Caddy waits for streams, which this thread has.
         let id = rustix::process::Pid::from_child(&self.0);
         let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        let deadline = Instant::now() + END_TIMEOUT;
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(END_TIMEOUT / 100);
+        }
+        let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
