@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, bail};
-use wasmtime::Engine;
 
 use super::engine::compiler_engine;
 
@@ -125,13 +124,7 @@ fn compile_here(
     component: &[u8],
 ) -> anyhow::Result<Vec<u8>> {
     let engine = compiler_engine(tier, cores)?;
-    catch_compiler_panic(|| precompile(&engine, component))
-}
-
-fn precompile(engine: &Engine, component: &[u8]) -> anyhow::Result<Vec<u8>> {
-    engine
-        .precompile_component(component)
-        .map_err(anyhow::Error::from)
+    catch_compiler_panic(|| Ok(engine.precompile_component(component)?))
 }
 
 /// Runs a compiler, and turns its panic on a strange component into an error.

@@ -226,8 +226,7 @@ impl GuestRegistry {
         };
         let baseline = guest.code();
         guest.replace_code(optimised);
-        self.cache
-            .remove(&baseline.engine.job(CompilerCores::One), component);
+        self.cache.remove(baseline.engine.engine(), component);
         tracing::info!(guest = %W::WORLD, digest = %guest.digest, "a guest goes on with optimised code");
         Ok(())
     }
@@ -367,9 +366,7 @@ impl GuestRegistry {
         let is_only = self.startup_code == StartupCodeTier::BaselineOnly && baseline.is_some();
         let found = match is_only {
             true => None,
-            false => self
-                .cache
-                .find(&self.engine.job(CompilerCores::All), component),
+            false => self.cache.find(self.engine.engine(), component),
         };
         if found.is_none()
             && let Some(code) = baseline.and_then(|make| self.baseline_code(component, make))
@@ -426,7 +423,7 @@ impl GuestRegistry {
         component: GuestComponent<'_>,
     ) -> anyhow::Result<W> {
         let job = engine.job(CompilerCores::All);
-        let compiled = match self.cache.find(&job, component) {
+        let compiled = match self.cache.find(engine.engine(), component) {
             Some(found) => found,
             None => {
                 let compile = || self.cache.load(&job, component);

@@ -1,6 +1,6 @@
 //! `svc compile-guest`: what a server starts to compile a guest. It is no command for people.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
@@ -22,7 +22,7 @@ pub(super) struct CompileGuestCommand {
 
 impl CompileGuestCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        // Nobody waits for the code of a server that is gone.
+        // Ends with its server: then nobody waits for the code.
         #[cfg(target_os = "linux")]
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
         compile_from_stdin(self.tier, self.one_core)?;
@@ -43,5 +43,5 @@ pub(super) fn own_program() -> Option<PathBuf> {
     if own.exists() {
         return Some(own);
     }
-    std::env::current_exe().ok().filter(|own| Path::exists(own))
+    std::env::current_exe().ok().filter(|own| own.exists())
 }

@@ -29,6 +29,7 @@ use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
+use svc_sandbox::COMPILE_COMMAND;
 
 use crate::backup as restores;
 use crate::client;
@@ -99,7 +100,7 @@ enum TerminalCommand {
     /// Write the manual's pages
     Man(manual::ManCommand),
     /// Compile the guest on standard input, as the server has it done
-    #[command(hide = true)]
+    #[command(name = COMPILE_COMMAND, hide = true)]
     CompileGuest(compile::CompileGuestCommand),
 }
 

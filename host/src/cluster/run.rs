@@ -393,20 +393,22 @@ async fn keep_beating<L: Ledger>(run: Arc<Run<L>>) {
     let mut is_failing = false;
     loop {
         let sent = run.clock.elapsed();
-        let mut next = None;
-        match run.beat().await {
-            Ok(()) if mem::take(&mut is_failing) => tracing::info!("beats are acknowledged again"),
-            Ok(()) => {}
+        let next = match run.beat().await {
+            Ok(()) => {
+                if mem::take(&mut is_failing) {
+                    tracing::info!("beats are acknowledged again");
+                }
+                run.gate.next_beat(sent)
+            }
             Err(LedgerError::Fenced) => return run.end(&LedgerError::Fenced),
             Err(error) => {
                 // It is tried again and again: the first failure of a row says enough.
                 if !mem::replace(&mut is_failing, true) {
                     tracing::warn!(%error, "a beat was not acknowledged: it is tried again until one is");
                 }
-                next = Some(run.clock.elapsed() + BEAT_RETRY);
+                run.clock.elapsed() + BEAT_RETRY
             }
-        }
-        let next = next.unwrap_or_else(|| run.gate.next_beat(sent));
+        };
         tokio::time::sleep(next.saturating_sub(run.clock.elapsed())).await;
     }
 }

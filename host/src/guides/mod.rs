@@ -199,7 +199,8 @@ impl Guides {
         std::iter::once(first).chain(guides).collect()
     }
 
-    /// Makes all pages, if they are not made yet. Whoever serves one calls it first: it takes a while, and may not hold up other requests.
+    /// Makes all pages off the async threads, if they are not made yet: it takes a while, and would hold up other requests. Call it before
+    /// a page is served.
     async fn make_pages(&self) {
         let entries = Arc::clone(&self.entries);
         // A panic comes again where they are used.

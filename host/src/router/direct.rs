@@ -14,26 +14,14 @@ use crate::app::App;
 use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::deployments::model::is_reserved;
 use crate::deployments::serving::{file_from_memory, routes as pages};
+use crate::deployments::sites::is_runtime_path;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use crate::visitor_files::routes as visitor_files;
 
-/// Routes of visitors' sign-in and payments below the address of a page; a site may have other files there.
-const ACCOUNT_ROUTES: [(&str, &[&str]); 2] = [
-    (
-        "auth",
-        &[
-            "login",
-            "complete",
-            "status",
-            "providers",
-            "logout",
-            "passkeys",
-        ],
-    ),
-    ("payments", &["checkout", "status", "catalog"]),
-];
+/// Folders below the address of a page that have routes of sign-in or payments; a site may have other files there.
+const ACCOUNT_FOLDERS: [&str; 2] = ["auth", "payments"];
 /// First segments of other routes below the address of a page.
 const ROUTED_BELOW_PAGES: [&str; 7] = ["_svc", "api", "auth", "mcp", "payments", "raw", "ws"];
 
@@ -58,22 +46,16 @@ pub fn reads_file(host: &HostKind, method: &Method, uri: &Uri) -> bool {
     may_read(host, method) && (is_file || is_file_beside_account_routes(path))
 }
 
-/// Whether a path below a page's address is that of a route of sign-in or payments.
-pub fn is_account_route(folder: &str, name: &str) -> bool {
-    let mut routes = ACCOUNT_ROUTES.iter();
-    routes.any(|(known, names)| *known == folder && names.contains(&name))
-}
-
-/// Whether a path may be that of a site's file in a folder that has such routes, too.
+/// Whether a path may be that of a site's file in a folder that has routes of sign-in or payments, too.
 fn is_file_beside_account_routes(path: &str) -> bool {
     let Some((slug, below)) = path.strip_prefix('/').and_then(|path| path.split_once('/')) else {
         return false;
     };
-    let Some((folder, name)) = below.split_once('/') else {
-        return false;
-    };
-    let is_folder = ACCOUNT_ROUTES.iter().any(|(known, _)| *known == folder);
-    is_folder && !is_account_route(folder, name) && is_slug(slug) && !is_reserved(slug)
+    let folder = below.split_once('/').map(|(folder, _)| folder);
+    folder.is_some_and(|folder| ACCOUNT_FOLDERS.contains(&folder))
+        && !is_runtime_path(below)
+        && is_slug(slug)
+        && !is_reserved(slug)
 }
 
 fn may_read(host: &HostKind, method: &Method) -> bool {

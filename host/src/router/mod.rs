@@ -74,8 +74,8 @@ use crate::visitors::passkey::routes as by_passkey;
 use crate::visitors::routes as sign_in;
 
 pub use direct::{
-    call, called_slug, download, is_account_route, is_call, is_download, is_file_view, is_view,
-    reads_file, reads_page, view, view_file,
+    call, called_slug, download, is_call, is_download, is_file_view, is_view, reads_file,
+    reads_page, view, view_file,
 };
 
 /// The routers of the kinds of hosts.

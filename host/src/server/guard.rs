@@ -170,7 +170,7 @@ fn stale_view(view: ViewKind, mut response: Response) -> Option<Response> {
             let cache = response.headers().get(header::CACHE_CONTROL);
             cache.is_some_and(|cache| cache.as_bytes().starts_with(b"public"))
         }
-        // What is not there may have come since.
+        // A file that is not there may have come since.
         ViewKind::File => status.is_success() || status == StatusCode::NOT_MODIFIED,
     };
     if !is_open && !leads_on {

@@ -7,8 +7,8 @@ use http::{Method, Uri};
 use svc_base::names::is_slug;
 
 use crate::deployments::model::is_reserved;
+use crate::deployments::sites::is_runtime_path;
 use crate::http::hosts::HostKind;
-use crate::router;
 
 /// Segments of a path that are looked at: one more than the longest path that is named whole.
 const SEGMENTS: usize = 9;
@@ -76,7 +76,8 @@ pub fn placement<'r>(host: &HostKind, method: &Method, uri: &'r Uri) -> Option<R
         | ["problems", _]
         | ["" | "llms.txt" | "robots.txt" | "favicon.ico" | "favicon.svg"] => RequestPlace::AnyNode,
         [slug, ref rest @ ..] if !is_landing && is_slug(slug) && !is_reserved(slug) => {
-            place_of_page(is_look, slug, rest)
+            let below = path.get(slug.len() + 2..).unwrap_or_default();
+            place_of_page(is_look, slug, (rest, below))
         }
         _ => return None,
     };
@@ -168,8 +169,12 @@ fn place_of_platform<'r>(is_look: bool, path: &[&'r str]) -> Option<RequestPlace
     }
 }
 
-/// Returns the place of a page, or of a path below its address.
-fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestPlace<'r> {
+/// Returns the place of a page, or of a path below its address, by the path's segments and as a whole.
+fn place_of_page<'r>(
+    is_look: bool,
+    slug: &'r str,
+    (path, below): (&[&'r str], &str),
+) -> RequestPlace<'r> {
     match *path {
         [] | [""] | ["raw"] if is_look => RequestPlace::AnyNode,
         // A one-time page is opened by a form.
@@ -179,7 +184,7 @@ fn place_of_page<'r>(is_look: bool, slug: &'r str, path: &[&'r str]) -> RequestP
         | ["api", "files", _, _]
         | ["ws" | "mcp"] => RequestPlace::Backend(BackendPath::Page(slug)),
         // A site may have other files there.
-        [folder, name] if router::is_account_route(folder, name) => RequestPlace::Control,
+        ["auth" | "payments", _] if is_runtime_path(below) => RequestPlace::Control,
         // A file of a site; where none is, and for another method, every node refuses alike.
         _ => RequestPlace::AnyNode,
     }

@@ -72,12 +72,8 @@ impl CompiledGuestCache {
     }
 
     /// Finds the compiled code of `component`; `None` if it was not compiled yet.
-    pub(super) fn find(
-        &self,
-        job: &CompilerJob<'_>,
-        component: GuestComponent<'_>,
-    ) -> Option<Component> {
-        read_code(job.engine, &self.path(job, component))
+    pub(super) fn find(&self, engine: &Engine, component: GuestComponent<'_>) -> Option<Component> {
+        read_code(engine, &self.path(engine, component))
     }
 
     /// Returns the compiled code of `component`; compiles and stores it where the cache has none.
@@ -90,12 +86,12 @@ impl CompiledGuestCache {
         job: &CompilerJob<'_>,
         component: GuestComponent<'_>,
     ) -> anyhow::Result<Component> {
-        if let Some(found) = self.find(job, component) {
+        if let Some(found) = self.find(job.engine, component) {
             return Ok(found);
         }
         // The lock is held until the end: processes that waited for it find the file. Without the lock, both compile.
         let _lock = lock_file(&self.dir.join(lock_file_name(job.tier)));
-        if let Some(found) = self.find(job, component) {
+        if let Some(found) = self.find(job.engine, component) {
             return Ok(found);
         }
         let (stopwatch, tier) = (Stopwatch::start(), job.tier.as_str());
@@ -114,7 +110,7 @@ impl CompiledGuestCache {
             milliseconds = stopwatch.elapsed().as_millis(),
             "compiled a guest"
         );
-        let path = self.path(job, component);
+        let path = self.path(job.engine, component);
         if let Err(error) = write_code(&path, &code) {
             let path = path.display();
             tracing::warn!(%path, %error, "cannot keep a compiled guest; the next start compiles it again");
@@ -129,12 +125,12 @@ impl CompiledGuestCache {
     }
 
     /// Removes the compiled code of `component`, if the cache has it.
-    pub(super) fn remove(&self, job: &CompilerJob<'_>, component: GuestComponent<'_>) {
-        remove(&self.path(job, component));
+    pub(super) fn remove(&self, engine: &Engine, component: GuestComponent<'_>) {
+        remove(&self.path(engine, component));
     }
 
-    fn path(&self, job: &CompilerJob<'_>, component: GuestComponent<'_>) -> PathBuf {
-        self.dir.join(file_name(job.engine, component.digest))
+    fn path(&self, engine: &Engine, component: GuestComponent<'_>) -> PathBuf {
+        self.dir.join(file_name(engine, component.digest))
     }
 
     /// Removes the least recently loaded code beyond a number of bytes.

@@ -254,7 +254,7 @@ impl ProjectFiles {
         fault::point("upload.reserved");
         match answer {
             VisitorFileReservationAnswer::Reserved(reserved) => {
-                // What was removed before it was named is missing now, and what is there stays.
+                // An object that was removed before it was named is missing now; one that is there stays.
                 let has_all = self.has_all(stored).await;
                 if let Ok(true) = has_all {
                     return Ok(reserved);

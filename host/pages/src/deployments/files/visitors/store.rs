@@ -191,6 +191,14 @@ pub(super) fn find(
     Ok(sent.map(|sent| FileForms { sent, forms }))
 }
 
+/// Reads a backend from its id and that of its project.
+fn file_backend(row: &Row<'_>) -> rusqlite::Result<FileBackend> {
+    Ok(FileBackend {
+        backend: row.get(0)?,
+        project: row.get(1)?,
+    })
+}
+
 /// Lists at most `most` backends that have had files, after one of them, but for those that are gone.
 pub(super) fn list_backends(
     c: &Connection,
@@ -201,12 +209,7 @@ pub(super) fn list_backends(
         "SELECT backend_id, project_id FROM visitor_file_backends
          WHERE has_ended = 0 AND backend_id > coalesce(?1, '') ORDER BY backend_id LIMIT ?2",
     )?
-    .query_map(params![after, most], |row| {
-        Ok(FileBackend {
-            backend: row.get(0)?,
-            project: row.get(1)?,
-        })
-    })?
+    .query_map(params![after, most], file_backend)?
     .collect()
 }
 
@@ -223,12 +226,7 @@ pub(super) fn list_late(
          WHERE f.state = 'arriving' AND f.since < ?1 AND b.has_ended = 0 AND b.backend_id > coalesce(?2, '')
          ORDER BY b.backend_id LIMIT ?3",
     )?
-    .query_map(params![before, after, most], |row| {
-        Ok(FileBackend {
-            backend: row.get(0)?,
-            project: row.get(1)?,
-        })
-    })?
+    .query_map(params![before, after, most], file_backend)?
     .collect()
 }
 
@@ -240,12 +238,7 @@ pub(super) fn find_backend(
     c.prepare_cached(
         "SELECT backend_id, project_id FROM visitor_file_backends WHERE backend_id = ?1 AND has_ended = 0",
     )?
-    .query_row([backend], |row| {
-        Ok(FileBackend {
-            backend: row.get(0)?,
-            project: row.get(1)?,
-        })
-    })
+    .query_row([backend], file_backend)
     .optional()
 }
 
