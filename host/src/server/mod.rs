@@ -83,7 +83,7 @@ pub struct PreparedServer {
     data: PathBuf,
     resources: StartResources,
     operators: OperatorSocketListener,
-    /// This server as a node of several, and its listeners until it serves or stands by.
+    /// This server as a node of several, and its listeners until it serves.
     node: Option<(JoinedNode, StandbyListeners)>,
 }
 
@@ -122,7 +122,7 @@ impl PreparedServer {
                 Some((Box::pin(joining).await?, starting))
             }
         };
-        Ok(Self {
+        let prepared = Self {
             config,
             clock,
             random,
@@ -130,7 +130,23 @@ impl PreparedServer {
             resources,
             operators,
             node,
-        })
+        };
+        prepared.stand_by().await
+    }
+
+    /// Begins to answer as a standby, if it is one, and says so to commands.
+    async fn stand_by(mut self) -> anyhow::Result<Self> {
+        if let Some((joined, starting)) = self.node.take_if(|(joined, _)| joined.is_standby()) {
+            starting.stop().await;
+            let (config, resources) = (&self.config, &self.resources);
+            let node = Some(&joined.node);
+            let waiting = StandbyListeners::start(config, &self.clock, resources, node)?;
+            let ops = resources.ops.as_ref();
+            let ops_address = ops.and_then(|ops| ops.local_addr().ok());
+            StatusFile::new(config, ops_address, self.clock.now()).write(&self.data)?;
+            self.node = Some((joined, waiting));
+        }
+        Ok(self)
     }
 
     /// Whether this is a node that serves nothing before it has control.
@@ -165,8 +181,8 @@ impl PreparedServer {
         let ready = watch::Sender::new(false);
         let (cluster, control, waiting) = match joined {
             None => (None, None, None),
-            Some(joined) => {
-                let ((node, control), waiting) = Box::pin(self.begin(joined, &ready)).await?;
+            Some((joined, waiting)) => {
+                let (node, control) = Box::pin(self.begin(joined, &ready)).await?;
                 (Some(node), control, Some(waiting))
             }
         };
@@ -183,36 +199,17 @@ impl PreparedServer {
         Ok(server)
     }
 
-    /// Loads what this node serves; a standby waits for control before. Returns the listeners that have answered as a standby, which do so
-    /// until they are stopped.
+    /// Loads what this node serves; a standby waits for control before.
     async fn begin(
         &self,
-        (joined, starting): (JoinedNode, StandbyListeners),
+        joined: JoinedNode,
         ready: &watch::Sender<bool>,
-    ) -> anyhow::Result<(BegunNode, StandbyListeners)> {
-        let waiting = match joined.is_standby() {
-            true => {
-                starting.stop().await;
-                self.stand_by(&joined.node)?
-            }
-            false => starting,
-        };
+    ) -> anyhow::Result<BegunNode> {
         let (node, ready) = (joined.node.clone(), ready.subscribe());
-        let begun = tokio::select! {
-            begun = joined.serve(&self.data) => begun?,
+        tokio::select! {
+            begun = joined.serve(&self.data) => begun,
             never = self.operators.serve_standby(&node, &ready) => match never {},
-        };
-        Ok((begun, waiting))
-    }
-
-    /// Begins to answer as a standby, and says so to commands.
-    fn stand_by(&self, node: &ClusterNode) -> anyhow::Result<StandbyListeners> {
-        let listeners =
-            StandbyListeners::start(&self.config, &self.clock, &self.resources, Some(node))?;
-        let ops = self.resources.ops.as_ref();
-        let ops_address = ops.and_then(|ops| ops.local_addr().ok());
-        StatusFile::new(&self.config, ops_address, self.clock.now()).write(&self.data)?;
-        Ok(listeners)
+        }
     }
 }
 

@@ -194,7 +194,9 @@ async fn check_events(site: &ProxiedServer) {
         if let Some(note) = note {
             write(site, &client, note).await;
         }
-        while !came.contains(&format!("id: {number}\n")) {
+        // An event ends with an empty line; its parts may come one by one.
+        let id = format!("id: {number}\n");
+        while !came.contains(&id) || !came.ends_with("\n\n") {
             let chunk = stream.chunk().await.unwrap().expect("it goes on");
             came.push_str(std::str::from_utf8(&chunk).unwrap());
         }
