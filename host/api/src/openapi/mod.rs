@@ -75,19 +75,21 @@ pub fn complete_description(
     let tags = description.tags.iter().flatten();
     let tags: Vec<String> = tags.map(|tag| tag.name.clone()).collect();
     let (known, config) = (tags.clone(), Arc::clone(config));
+    // As text until it is asked for: the tree takes ten times the memory.
+    let text = serde_json::to_vec(&description).unwrap_or_default();
     ApiDescription::new(tags, config.limits.clone(), move || {
-        complete_document(description, &known, &config, is_data)
+        complete_document(&text, &known, &config, is_data)
     })
 }
 
 fn complete_document(
-    description: OpenApi,
+    description: &[u8],
     tags: &[String],
     config: &Config,
     is_data: fn(&str) -> bool,
 ) -> Value {
     let base_url = config.base_url.as_str();
-    let mut document = serde_json::to_value(description).unwrap_or_default();
+    let mut document: Value = serde_json::from_slice(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     rename_rest_parameters(&mut document);
     document["components"]["schemas"]["Problem"] = problems::problem_schema();
