@@ -25,6 +25,10 @@ slow:
     SVC_NEMESIS_MINUTES=10 cargo test --profile dist --locked --package svc-tests --test cluster nemesis -- --nocapture
     SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 
+# Have a server live through four weeks in five minutes, and look at what is left over
+soak:
+    cargo test --locked --package svc-tests --test http soak -- --ignored --nocapture
+
 # Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
     mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render tests/fuzz/libfuzzer/corpus/cleaner

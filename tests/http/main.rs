@@ -91,6 +91,7 @@ mod serving;
 mod sharing;
 mod sharing_crashes;
 mod sites;
+mod soak;
 mod sound;
 mod statements;
 mod stats;

@@ -98,7 +98,7 @@ impl HostRouters {
         let (pages, of_pages) = guides::router().split_for_parts();
         description.merge(of_pages);
         let description = Arc::new(openapi::complete_description(
-            description,
+            &description,
             &app.config,
             paths::is_for_programs,
         ));

@@ -68,7 +68,7 @@ pub fn base_document() -> OpenApi {
 /// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
 /// problems and where its answers lead. The errors of paths that `is_data` holds for are never pages.
 pub fn complete_description(
-    description: OpenApi,
+    description: &OpenApi,
     config: &Arc<Config>,
     is_data: fn(&str) -> bool,
 ) -> ApiDescription {
@@ -76,7 +76,7 @@ pub fn complete_description(
     let tags: Vec<String> = tags.map(|tag| tag.name.clone()).collect();
     let (known, config) = (tags.clone(), Arc::clone(config));
     // As text until it is asked for: the tree takes ten times the memory.
-    let text = serde_json::to_vec(&description).unwrap_or_default();
+    let text = serde_json::to_vec(description).unwrap_or_default();
     ApiDescription::new(tags, config.limits.clone(), move || {
         complete_document(&text, &known, &config, is_data)
     })
