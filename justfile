@@ -27,7 +27,7 @@ slow:
 
 # Have a server live through four weeks in five minutes, and look at what is left over
 soak:
-    cargo test --locked --package svc-tests --test http soak -- --ignored --nocapture
+    cargo test --locked --package svc-tests --test soak -- --nocapture
 
 # Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":

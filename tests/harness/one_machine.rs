@@ -44,7 +44,6 @@ pub const ONE_MACHINE: [(&str, &[&str]); 10] = [
             "restores::history_outlives_restarts",
             "sharing::a_token_deletes_",
             "sharing::the_answer_to_a_key_is_replayed",
-            "soak::",
             "statements::internal_tables",
             "stats::counts::a_project_takes_its_counts_along",
             "uploads::quotas::bodies_that_never_end",

@@ -91,7 +91,6 @@ mod serving;
 mod sharing;
 mod sharing_crashes;
 mod sites;
-mod soak;
 mod sound;
 mod statements;
 mod stats;

@@ -6,11 +6,11 @@ use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 use svc::config::{ProviderKind, ProviderSettings, Settings};
 use svc_tests::browser::{Browser, location};
+use svc_tests::stub_issuer::StubIssuer;
 use svc_tests::{Answer, TestServer};
 
 use crate::owner::text;
 use crate::project_fixture::ProjectFixture;
-use crate::visitors::stub_issuer::StubIssuer;
 
 /// Schema of the guest book.
 pub(crate) const DDL: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, email TEXT, words TEXT NOT NULL)";

@@ -1,5 +1,15 @@
 //! Four weeks of a busy server, shortened: what four hours bring is sent at once, then its clocks move on by as much.
 
+#[expect(dead_code, reason = "the tests over HTTP need the rest")]
+#[path = "../http/visitors/guest_book.rs"]
+mod guest_book;
+#[expect(dead_code, reason = "the tests over HTTP need the rest")]
+#[path = "../http/owner.rs"]
+mod owner;
+#[expect(dead_code, reason = "the tests over HTTP need the rest")]
+#[path = "../http/project_fixture.rs"]
+mod project_fixture;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,15 +18,13 @@ use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 use svc_tests::fake_stripe::{self, FakeStripe};
 use svc_tests::stub_issuer::StubIssuer;
-use svc_tests::{ReadAnswer, TestServer};
+use svc_tests::{Binary, ReadAnswer, TestServer};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
-use crate::owner::text;
-use crate::project_fixture::ProjectFixture;
-use crate::svc;
-use crate::visitors::GuestBook;
-use crate::visitors::guest_book::provider_settings;
+use guest_book::{GuestBook, provider_settings};
+use owner::text;
+use project_fixture::ProjectFixture;
 
 /// Steps of a run, of four hours each.
 const STEPS: usize = 4 * 7 * STEPS_OF_A_DAY;
@@ -28,7 +36,11 @@ const DDL: &str = "
 CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT, words TEXT NOT NULL);
 CREATE TABLE photos (file TEXT PRIMARY KEY REFERENCES svc_files(id) ON DELETE CASCADE);";
 
-/// What a server holds once a step's work is done.
+fn svc() -> Binary {
+    Binary::new(env!("CARGO_BIN_EXE_svc-server"))
+}
+
+/// Figures of a server once a step's work is done.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     /// Resident memory in megabytes.
@@ -406,7 +418,6 @@ fn check_samples(samples: &[Sample]) {
 }
 
 #[tokio::test]
-#[ignore = "takes minutes: `just soak`"]
 async fn four_weeks_leave_nothing_over() {
     let soak = Soak::start().await;
     let mut samples = Vec::new();
