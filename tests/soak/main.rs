@@ -403,7 +403,8 @@ fn check_samples(samples: &[Sample]) {
     let bounds: [(&str, ReadFigureFn, usize); 6] = [
         ("tasks", |one| one.tasks, 0),
         ("open files", |one| one.open, 4),
-        ("threads", |one| one.threads, 4),
+        // Tokio's pool for blocking work grows where the machine is busy; a thread left over by each step would be 42.
+        ("threads", |one| one.threads, 32),
         ("files", |one| one.files, 8),
         ("kilobytes of files", |one| one.kilobytes, 1024),
         ("megabytes of memory", |one| one.memory, 12),
