@@ -1,4 +1,4 @@
-//! Resources of a server process: memory and open files.
+//! Resources of a process: memory, open files, threads.
 
 use crate::process::Process;
 
@@ -8,6 +8,7 @@ pub struct Resources {
     pub memory: u64,
     /// Open files, sockets among them.
     pub files: usize,
+    pub threads: usize,
 }
 
 impl Resources {
@@ -16,13 +17,29 @@ impl Resources {
     /// # Panics
     /// When it has ended.
     pub fn of_process(process: &Process) -> Self {
-        let proc = format!("/proc/{}", process.id());
+        Self::of_id(process.id())
+    }
+
+    /// Measures the process that asks.
+    ///
+    /// # Panics
+    /// Where there is no `/proc`.
+    pub fn of_this_process() -> Self {
+        Self::of_id(std::process::id())
+    }
+
+    fn of_id(id: u32) -> Self {
+        let proc = format!("/proc/{id}");
         let status = std::fs::read_to_string(format!("{proc}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.unwrap().split_whitespace().next().unwrap();
+        let number = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.unwrap().split_whitespace().next().unwrap();
+            number.parse().unwrap()
+        };
         Self {
-            memory: kilobytes.parse().unwrap(),
+            memory: number("VmRSS:"),
             files: std::fs::read_dir(format!("{proc}/fd")).unwrap().count(),
+            threads: number("Threads:") as usize,
         }
     }
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use svc::workspaces::Plan;
-use svc_tests::{ReadAnswer, Socket, TestServer, wait_until};
+use svc_tests::{ReadAnswer, Resources, Socket, TestServer, wait_until};
 use tokio::task::JoinSet;
 
 /// Sockets at once, and how many rounds of them.
@@ -12,24 +12,7 @@ const ROUNDS: usize = 80;
 /// Rounds after which everything that is made once is made.
 const WARM: usize = 8;
 /// Kilobytes that an allocator may keep to itself; a leak of one socket in three would be more.
-const SLACK: usize = 8 * 1024;
-
-/// Memory of this process, server and clients, in kilobytes.
-fn memory() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.unwrap()
-        .split_whitespace()
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap()
-}
-
-/// Open files of this process.
-fn files() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
-}
+const SLACK: u64 = 8 * 1024;
 
 /// A server with the page `room`, whose backend has rooms; returns its project's path and its owner's credential.
 async fn start_room_server() -> (TestServer, String, String) {
@@ -92,7 +75,7 @@ async fn twenty_thousand_sockets_leave_nothing() {
             .json();
         (detail["realtime"] == json!({ "enabled": true, "rooms": 0, "sockets": 0 })).then_some(())
     };
-    let mut before = (0, 0);
+    let mut before = Resources::of_this_process();
     for round in 0..ROUNDS {
         let mut sockets = JoinSet::new();
         for n in 0..AT_ONCE {
@@ -101,13 +84,14 @@ async fn twenty_thousand_sockets_leave_nothing() {
         sockets.join_all().await;
         if round == WARM {
             wait_until("the sockets to be gone", nobody).await;
-            before = (memory(), files());
+            before = Resources::of_this_process();
         }
     }
     wait_until("the sockets to be gone", nobody).await;
-    let closed = async || (files() <= before.1 + 5).then_some(());
+    let closed = async || (Resources::of_this_process().files <= before.files + 5).then_some(());
     wait_until("the files to be closed", closed).await;
-    let grown = memory().saturating_sub(before.0);
+    let after = Resources::of_this_process();
+    let grown = after.memory.saturating_sub(before.memory);
     assert!(
         grown <= SLACK,
         "{grown} KB more after {} sockets",

@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 use svc_tests::fake_stripe::{self, FakeStripe};
 use svc_tests::stub_issuer::StubIssuer;
-use svc_tests::{Binary, ReadAnswer, TestServer};
+use svc_tests::{Binary, ReadAnswer, Resources, TestServer};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
@@ -42,7 +42,7 @@ fn svc() -> Binary {
 
 /// Figures of a server once a step's work is done.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+struct ResourceSample {
     /// Resident memory in megabytes.
     memory: usize,
     /// Open files and sockets of this process.
@@ -56,10 +56,10 @@ struct Sample {
 }
 
 /// Reads a figure of a sample.
-type ReadFigureFn = fn(&Sample) -> usize;
+type ReadFigureFn = fn(&ResourceSample) -> usize;
 
 /// A busy server, and who comes by.
-struct Soak {
+struct BusyServer {
     book: GuestBook,
     issuer: StubIssuer,
     /// Provider of payments, and the price of what the page sells.
@@ -68,7 +68,7 @@ struct Soak {
     backups: TempDir,
 }
 
-impl Soak {
+impl BusyServer {
     async fn start() -> Self {
         let (issuer, provider) = (StubIssuer::start().await, FakeStripe::start().await);
         let builder = TestServer::builder().settings(|settings| {
@@ -126,20 +126,13 @@ impl Soak {
 
     async fn share_pages(&self, step: usize) {
         let server = self.server();
-        let kinds = ["markdown", "html", "csv", "json", "mermaid"];
-        let contents = [
-            "# Page",
-            "<p>Page</p>",
-            "a,b\n1,2",
-            "{\"a\": 1}",
-            "graph TD; a-->b",
-        ];
-        for (kind, content) in kinds.into_iter().zip(contents) {
-            let content = match kind {
-                "json" => format!("{{\"step\": {step}}}"),
-                "mermaid" => format!("{content}{step}"),
-                _ => format!("{content} {step}"),
-            };
+        for (kind, content) in [
+            ("markdown", format!("# Page {step}")),
+            ("html", format!("<p>Page</p> {step}")),
+            ("csv", format!("a,b\n1,2 {step}")),
+            ("json", format!("{{\"step\": {step}}}")),
+            ("mermaid", format!("graph TD; a-->b{step}")),
+        ] {
             let page = json!({ "type": kind, "content": content });
             let share = server.deploy(&page).await;
             let slug = text(&share["slug"]);
@@ -342,24 +335,18 @@ impl Soak {
         tokio::time::pause();
         tokio::time::advance(STEP).await;
         tokio::time::resume();
-        // What has ended is swept within a second, and the collector comes after it.
+        // Sweeps run once a second, and the collector comes after them. Nothing tells that they found nothing more.
         tokio::time::sleep(Duration::from_millis(1200)).await;
     }
 
-    fn measure(&self) -> Sample {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let of_status = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.unwrap().split_whitespace().next().unwrap();
-            number.parse::<usize>().unwrap()
-        };
+    fn measure(&self) -> ResourceSample {
         let (files, bytes) = count_files(self.server().data());
-        let open = fs::read_dir("/proc/self/fd").unwrap().count();
+        let resources = Resources::of_this_process();
         let tasks = Handle::current().metrics().num_alive_tasks();
-        Sample {
-            memory: of_status("VmRSS:") / 1024,
-            open,
-            threads: of_status("Threads:"),
+        ResourceSample {
+            memory: resources.memory as usize / 1024,
+            open: resources.files,
+            threads: resources.threads,
             tasks,
             files,
             kilobytes: bytes / 1024,
@@ -394,7 +381,7 @@ fn count_files(directory: &Path) -> (usize, usize) {
 }
 
 /// Checks that a server holds no more in the last quarter of a run than in the one before, but for rows that are kept.
-fn check_samples(samples: &[Sample]) {
+fn check_samples(samples: &[ResourceSample]) {
     let quarters: Vec<_> = samples.chunks(STEPS / 4).collect();
     let most = |quarter: usize, of: ReadFigureFn| {
         let all = quarters[quarter].iter().map(of);
@@ -420,16 +407,16 @@ fn check_samples(samples: &[Sample]) {
 
 #[tokio::test]
 async fn four_weeks_leave_nothing_over() {
-    let soak = Soak::start().await;
+    let server = BusyServer::start().await;
     let mut samples = Vec::new();
     for step in 0..STEPS {
-        soak.work(step).await;
+        server.work(step).await;
         if step % STEPS_OF_A_DAY == 0 {
-            soak.close_the_day(step / STEPS_OF_A_DAY).await;
+            server.close_the_day(step / STEPS_OF_A_DAY).await;
         }
-        soak.pass_time().await;
-        let sample = soak.measure();
-        let call = soak.slowest_call().await;
+        server.pass_time().await;
+        let sample = server.measure();
+        let call = server.slowest_call().await;
         println!("{step}: {sample:?}, slowest of 100 calls {call:?}");
         samples.push(sample);
     }
